@@ -1,0 +1,160 @@
+// The audit log: entries numbered and chained per tenant, in the caller's transaction.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "rowlock/identifiers.hpp"
+#include "rowlock/keyring.hpp"
+#include "rowlock/transaction.hpp"
+
+namespace rowlock {
+
+/// What the caller says of one event.
+struct AuditEntry {
+    /// Keep it for a retry: the same id is appended once, whatever happens to the link.
+    EntryId id = EntryId::generate();
+    std::optional<std::string> actor;
+    /// Must not begin with "rowlock.": those are the log's own.
+    std::optional<std::string> action;
+    std::optional<std::string> object;
+    /// JSON text, kept and signed byte for byte. What PostgreSQL's jsonb can't hold is refused (22P02, 22P05, 22003, 54001).
+    std::optional<std::string> data;
+};
+
+struct Appended {
+    std::int64_t seq;
+};
+/// An entry with this id and the same content is there: whatever else the transaction is about to write was very likely
+/// written by an earlier try, too. Not to be ignored.
+struct AlreadyAppended {
+    std::int64_t seq;
+};
+/// An entry with this id and other content is there. Nothing was appended.
+struct EntryIdTaken {
+    std::int64_t seq;
+};
+using AppendOutcome = std::variant<Appended, AlreadyAppended, EntryIdTaken>;
+
+struct TenantEntry {
+    TenantId tenant;
+    AuditEntry entry;
+};
+
+/// An entry as it stands in the log.
+struct StoredEntry {
+    std::int64_t seq = 0;
+    EntryId id{std::array<std::byte, 16>{}};
+    /// Microseconds since 1970-01-01 UTC, by the server's clock at the time of the append.
+    std::int64_t recorded_at = 0;
+    std::optional<std::string> actor;
+    std::optional<std::string> action;
+    std::optional<std::string> object;
+    std::optional<std::string> data;
+    std::string key_id;
+};
+
+enum class FindingKind {
+    changed,        ///< A column is not what was signed.
+    missing,        ///< Entries seq … last_seq are not there.
+    tail_missing,   ///< The state row counts entries up to last_seq; they are not there.
+    duplicate,      ///< A second entry with this seq.
+    displaced,      ///< A true entry of this tenant, at a place that is not its own; see belongs_at.
+    foreign,        ///< A true entry of another tenant.
+    unlinked,       ///< A true entry that does not follow the one before it.
+    unknown_key,    ///< Signed with a key that neither genesis nor a rotation entry introduced.
+    unknown_format, ///< A format that this chain never had.
+    state_changed,  ///< The state row does not agree with the last entry.
+};
+[[nodiscard]] std::string_view name_of(FindingKind kind);
+
+struct Finding {
+    FindingKind kind;
+    TenantId tenant;
+    std::int64_t seq;       ///< The first bad one.
+    std::int64_t last_seq;  ///< The last of a run of the same kind.
+    std::optional<std::int64_t> belongs_at;
+    std::string detail;
+};
+
+enum class Verdict {
+    intact,        ///< Every entry is as it was signed, and the chain ends where the state row says.
+    tampered,      ///< At least one finding.
+    unverifiable,  ///< Nothing wrong was found, but a key is not at hand for some entries.
+    empty,         ///< There was nothing to look at, which proves nothing.
+};
+
+struct Verification {
+    Verdict verdict = Verdict::empty;
+    std::int64_t entries = 0;
+    std::int64_t unverifiable_entries = 0;
+    std::vector<std::string> missing_keys;
+    /// At most `findings_max`; `findings_total` counts all.
+    std::vector<Finding> findings;
+    std::int64_t findings_total = 0;
+    static constexpr std::size_t findings_max = 1000;
+};
+
+struct VerifyOptions {
+    /// Called after every chunk with the number of entries read so far and the number to read.
+    std::function<void(std::int64_t, std::int64_t)> progress;
+    /// Entries read under one snapshot.
+    std::int64_t chunk_entries = 50000;
+};
+
+/// The log of all tenants. Cheap to make; holds no connection. Safe for use by many threads.
+///
+/// Promise: for one tenant, entries are numbered 1, 2, 3 … with no gap and no duplicate; each carries an HMAC-SHA-256
+/// over all of its columns and the HMAC before it. Entry and number are part of the caller's transaction: both happen or
+/// neither does.
+class AuditLog {
+  public:
+    explicit AuditLog(Keyring keyring);
+    ~AuditLog();
+    AuditLog(AuditLog&&) noexcept;
+    AuditLog& operator=(AuditLog&&) noexcept;
+
+    /// Appends for the transaction's tenant. One round trip here; the entry itself travels with the COMMIT (or the next
+    /// statement), which is where a failure of it is thrown.
+    ///
+    /// Locks: at READ COMMITTED a transaction-scoped advisory lock per tenant, a fair queue; then the tenant's row of
+    /// rowlock.tenant_seq FOR UPDATE, held until the transaction ends. So append last. Above READ COMMITTED a wait
+    /// ends in 40001, which `transact` runs again.
+    /// Throws Busy after the policy's lock limit, InvalidInput (no tenant, reserved action), SetupError (the schema is not
+    /// installed; the role bypasses row-level security; the chain's key is not in the keyring).
+    /// Entries of several tenants in one transaction go through `append_all`, once: a second tenant later is a contract
+    /// failure, since two such transactions would deadlock.
+    [[nodiscard]] AppendOutcome append(Transaction& transaction, const AuditEntry& entry) const;
+
+    /// Appends many entries, of one tenant or several, in one call: locks are taken in one order for all callers.
+    /// The outcomes stand in the order of the entries. Without a tenant in the policy each entry's own is set in turn.
+    [[nodiscard]] std::vector<AppendOutcome> append_all(Transaction& transaction,
+                                                        std::span<const TenantEntry> entries) const;
+
+    /// Entries from `first_seq` on, in order, of the transaction's tenant. Takes no lock.
+    [[nodiscard]] static std::vector<StoredEntry> list(Transaction& transaction, std::int64_t first_seq,
+                                                       std::int64_t count_max);
+
+    /// Reads the whole chain of a tenant and checks it. Takes no lock; memory does not grow with the log. At READ
+    /// COMMITTED, the default, each chunk has a snapshot of its own, so that the server can clean up meanwhile.
+    /// The role must see the tenant's rows: the tenant of the policy, or rowlock_auditor.
+    [[nodiscard]] Verification verify(Transaction& transaction, const TenantId& tenant,
+                                      const VerifyOptions& options = {}) const;
+
+    /// All tenants that have a state row or entries, in order, that the role can see.
+    [[nodiscard]] static std::vector<TenantId> tenants(Transaction& transaction);
+
+  private:
+    struct Implementation;
+    std::unique_ptr<const Implementation> implementation_;
+};
+
+}  // namespace rowlock

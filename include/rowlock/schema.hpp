@@ -1,0 +1,32 @@
+// The tables, functions and roles of rowlock, as numbered migrations.
+#pragma once
+
+#include <string>
+
+#include "rowlock/transaction.hpp"
+
+namespace rowlock {
+
+struct SchemaStatus {
+    int installed = 0;  ///< 0: not installed.
+    int current = 0;    ///< What this build brings.
+};
+
+/// Reads the installed version. Takes no lock.
+[[nodiscard]] SchemaStatus schema_status(Transaction& transaction);
+
+/// Brings the schema to this build's version; does nothing if it is there. Holds an advisory lock until the transaction
+/// ends, so that any number may install at once. Throws SetupError if the database is newer than this build, is
+/// older than PostgreSQL 15, or is not UTF8; ServerError 42501 if the role may not create what is needed.
+SchemaStatus install_schema(Transaction& transaction);
+
+/// Drops the schema `rowlock` with all of its entries. The roles stay: other databases of the server may use them.
+void uninstall_schema(Transaction& transaction);
+
+/// Throws SetupError, with what to do, unless the installed version is this build's.
+void require_schema(Transaction& transaction);
+
+/// All migrations as one script, for a DBA who installs by hand with psql.
+[[nodiscard]] std::string schema_sql();
+
+}  // namespace rowlock

@@ -22,12 +22,13 @@ namespace rowlock {
 struct AuditEntry {
     /// Keep it for a retry: the same id is appended once, whatever happens to the link.
     EntryId id = EntryId::generate();
-    std::optional<std::string> actor;
+    std::optional<std::string> actor{};
     /// Must not begin with "rowlock.": those are the log's own.
-    std::optional<std::string> action;
-    std::optional<std::string> object;
-    /// JSON text, kept and signed byte for byte. What PostgreSQL's jsonb can't hold is refused (22P02, 22P05, 22003, 54001).
-    std::optional<std::string> data;
+    std::optional<std::string> action{};
+    std::optional<std::string> object{};
+    /// JSON text, kept and signed byte for byte. What PostgreSQL's jsonb can't hold is refused (22P02, 22P05, 22003,
+    /// 54001).
+    std::optional<std::string> data{};
 };
 
 struct Appended {
@@ -55,24 +56,24 @@ struct StoredEntry {
     EntryId id{std::array<std::byte, 16>{}};
     /// Microseconds since 1970-01-01 UTC, by the server's clock at the time of the append.
     std::int64_t recorded_at = 0;
-    std::optional<std::string> actor;
-    std::optional<std::string> action;
-    std::optional<std::string> object;
-    std::optional<std::string> data;
+    std::optional<std::string> actor{};
+    std::optional<std::string> action{};
+    std::optional<std::string> object{};
+    std::optional<std::string> data{};
     std::string key_id;
 };
 
 enum class FindingKind {
-    changed,        ///< A column is not what was signed.
-    missing,        ///< Entries seq … last_seq are not there.
-    tail_missing,   ///< The state row counts entries up to last_seq; they are not there.
-    duplicate,      ///< A second entry with this seq.
-    displaced,      ///< A true entry of this tenant, at a place that is not its own; see belongs_at.
-    foreign,        ///< A true entry of another tenant.
-    unlinked,       ///< A true entry that does not follow the one before it.
-    unknown_key,    ///< Signed with a key that neither genesis nor a rotation entry introduced.
-    unknown_format, ///< A format that this chain never had.
-    state_changed,  ///< The state row does not agree with the last entry.
+    changed,         ///< A column is not what was signed.
+    missing,         ///< Entries seq … last_seq are not there.
+    tail_missing,    ///< The state row counts entries up to last_seq; they are not there.
+    duplicate,       ///< A second entry with this seq.
+    displaced,       ///< A true entry of this tenant, at a place that is not its own; see belongs_at.
+    foreign,         ///< A true entry of another tenant.
+    unlinked,        ///< A true entry that does not follow the one before it.
+    unknown_key,     ///< Signed with a key that neither genesis nor a rotation entry introduced.
+    unknown_format,  ///< A format that this chain never had.
+    state_changed,   ///< The state row does not agree with the last entry.
 };
 [[nodiscard]] std::string_view name_of(FindingKind kind);
 
@@ -105,7 +106,7 @@ struct Verification {
 
 struct VerifyOptions {
     /// Called after every chunk with the number of entries read so far and the number to read.
-    std::function<void(std::int64_t, std::int64_t)> progress;
+    std::function<void(std::int64_t, std::int64_t)> progress{};
     /// Entries read under one snapshot.
     std::int64_t chunk_entries = 50000;
 };
@@ -113,8 +114,8 @@ struct VerifyOptions {
 /// The log of all tenants. Cheap to make; holds no connection. Safe for use by many threads.
 ///
 /// Promise: for one tenant, entries are numbered 1, 2, 3 … with no gap and no duplicate; each carries an HMAC-SHA-256
-/// over all of its columns and the HMAC before it. Entry and number are part of the caller's transaction: both happen or
-/// neither does.
+/// over all of its columns and the HMAC before it. Entry and number are part of the caller's transaction: both happen
+/// or neither does.
 class AuditLog {
   public:
     explicit AuditLog(Keyring keyring);
@@ -128,10 +129,10 @@ class AuditLog {
     /// Locks: at READ COMMITTED a transaction-scoped advisory lock per tenant, a fair queue; then the tenant's row of
     /// rowlock.tenant_seq FOR UPDATE, held until the transaction ends. So append last. Above READ COMMITTED a wait
     /// ends in 40001, which `transact` runs again.
-    /// Throws Busy after the policy's lock limit, InvalidInput (no tenant, reserved action), SetupError (the schema is not
-    /// installed; the role bypasses row-level security; the chain's key is not in the keyring).
-    /// Entries of several tenants in one transaction go through `append_all`, once: a second tenant later is a contract
-    /// failure, since two such transactions would deadlock.
+    /// Throws Busy after the policy's lock limit, InvalidInput (no tenant, reserved action), SetupError (the schema is
+    /// not installed; the role bypasses row-level security; the chain's key is not in the keyring). Entries of several
+    /// tenants in one transaction go through `append_all`, once: a second tenant later is a contract failure, since two
+    /// such transactions would deadlock.
     [[nodiscard]] AppendOutcome append(Transaction& transaction, const AuditEntry& entry) const;
 
     /// Appends many entries, of one tenant or several, in one call: locks are taken in one order for all callers.

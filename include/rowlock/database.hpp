@@ -19,7 +19,7 @@ namespace rowlock {
 struct TransactionPolicy {
     /// Set for the transaction alone (`set_config('rowlock.tenant', …, true)`), so that nothing of it is left for the
     /// next user of a pooled connection.
-    std::optional<TenantId> tenant;
+    std::optional<TenantId> tenant{};
     IsolationLevel isolation = IsolationLevel::read_committed;
     /// The longest wait for any one lock (`lock_timeout`); then the transaction ends as Busy. At least 1 ms.
     std::chrono::milliseconds lock_wait_max{3000};
@@ -37,20 +37,20 @@ struct TransactionPolicy {
     bool retry_busy = false;
     /// Asked, in a transaction of its own, when the link was lost after COMMIT was sent: did the transaction happen?
     /// Answer by a row that it wrote. Without it, CommitOutcomeUnknown is thrown.
-    std::function<bool(Transaction&)> was_committed;
+    std::function<bool(Transaction&)> was_committed{};
 };
 
 struct DatabaseOptions {
     /// A URI or keyword string of libpq. Empty means libpq's own environment variables (PGHOST, PGSERVICE, …).
     /// Source: https://www.postgresql.org/docs/15/libpq-connect.html#LIBPQ-CONNSTRING
-    std::string connection;
+    std::string connection{};
     /// A role to take on in every transaction (`SET LOCAL ROLE`); empty for the role that logged in.
-    std::string role;
+    std::string role{};
     std::string application_name = "rowlock";
     std::size_t connections_max = 16;
     std::chrono::seconds connect_wait_max{10};
     /// Told of advice in debug builds, such as a statement that follows an append in one transaction.
-    std::function<void(std::string_view)> advice;
+    std::function<void(std::string_view)> advice{};
 };
 
 /// A PostgreSQL, with a pool of connections to it. Safe for use by many threads.
@@ -67,9 +67,9 @@ class Database {
     /// Runs `body(Transaction&)` in a transaction, commits it, and gives back what the body gave.
     ///
     /// The contract with the body: it may run more than once (Recovery::run_again and reconnect_and_run_again, within
-    /// the policy), so nothing outside of the transaction happens in it. A body that throws rolls back. A commit in doubt
-    /// is never run again blindly: see `was_committed`.
-    /// Throws Busy, ServerError, ConnectionError, CommitOutcomeUnknown, and whatever the body throws.
+    /// the policy), so nothing outside of the transaction happens in it. A body that throws rolls back. A commit in
+    /// doubt is never run again blindly: see `was_committed`. Throws Busy, ServerError, ConnectionError,
+    /// CommitOutcomeUnknown, and whatever the body throws.
     template <class Body>
     auto transact(const TransactionPolicy& policy, Body&& body,
                   std::source_location where = std::source_location::current())

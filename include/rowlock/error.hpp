@@ -38,8 +38,7 @@ class Error : public std::runtime_error {
 /// Something that the caller passed in can't be used: an empty tenant, a malformed uuid, a bad line. Nothing was sent.
 class InvalidInput : public Error {
   public:
-    explicit InvalidInput(const std::string& message,
-                          std::source_location where = std::source_location::current())
+    explicit InvalidInput(const std::string& message, std::source_location where = std::source_location::current())
         : Error(message, Recovery::give_up, where) {}
 };
 
@@ -67,14 +66,14 @@ class ConnectionError : public Error {
 
 /// What the server said of a statement that failed; empty strings where it said nothing.
 struct ServerReport {
-    std::string sqlstate;
-    std::string message;
-    std::string detail;
-    std::string hint;
-    std::string constraint;
-    std::string table;
-    std::string column;
-    std::string statement;  ///< The name of the rowlock statement, such as "audit.lock_head".
+    std::string sqlstate{};
+    std::string message{};
+    std::string detail{};
+    std::string hint{};
+    std::string constraint{};
+    std::string table{};
+    std::string column{};
+    std::string statement{};  ///< The name of the rowlock statement, such as "audit.lock_head".
 };
 
 /// The server refused a statement.

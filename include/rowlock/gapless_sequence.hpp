@@ -12,12 +12,12 @@ namespace rowlock {
 /// A table of the user's own whose rows carry the numbers.
 struct NumberedTable {
     std::string schema = "public";
-    std::string table;
-    std::string tenant_column;
-    std::string number_column;
+    std::string table{};
+    std::string tenant_column{};
+    std::string number_column{};
     /// Further condition that picks the rows of this sequence, as column = value; empty for none (for a yearly series).
-    std::string series_column;
-    std::string series_value;
+    std::string series_column{};
+    std::string series_value{};
 };
 
 /// What a look at the numbers in a table found, for the transaction's tenant.
@@ -37,12 +37,12 @@ struct NumberReport {
 
 /// A named series of numbers (invoice, ticket, "invoice 2026"), one per tenant.
 ///
-/// Promise: within a tenant, the numbers of committed transactions are start, start + 1, … with no gap and no duplicate,
-/// for any number of writers, at any isolation level. The number comes from a state row that is locked FOR UPDATE
-/// in the caller's own transaction and stays locked until that transaction ends: a rollback, also to a savepoint, gives
-/// the number back. So writers of one tenant and name queue behind each other from `take_next` to their COMMIT: take the
-/// number late. Tenants never wait for each other.
-/// Source: https://www.postgresql.org/docs/15/explicit-locking.html#LOCKING-ROWS
+/// Promise: within a tenant, the numbers of committed transactions are start, start + 1, … with no gap and no
+/// duplicate, for any number of writers, at any isolation level. The number comes from a state row that is locked FOR
+/// UPDATE in the caller's own transaction and stays locked until that transaction ends: a rollback, also to a
+/// savepoint, gives the number back. So writers of one tenant and name queue behind each other from `take_next` to
+/// their COMMIT: take the number late. Tenants never wait for each other. Source:
+/// https://www.postgresql.org/docs/15/explicit-locking.html#LOCKING-ROWS
 class GaplessSequence {
   public:
     /// 1 to 200 bytes of UTF-8.
@@ -51,8 +51,8 @@ class GaplessSequence {
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
     /// The next number for the transaction's tenant: 1 at first use, which makes the state row itself.
-    /// Throws Busy after the policy's lock limit, InvalidInput without a tenant; at REPEATABLE READ and above, a wait ends
-    /// in 40001, which `transact` runs again.
+    /// Throws Busy after the policy's lock limit, InvalidInput without a tenant; at REPEATABLE READ and above, a wait
+    /// ends in 40001, which `transact` runs again.
     [[nodiscard]] std::int64_t take_next(Transaction& transaction) const;
 
     /// The last number that was taken, 0 if none; takes no lock, so it can be out of date at once.
@@ -64,9 +64,9 @@ class GaplessSequence {
     /// Looks at the numbers that a table already holds; changes nothing.
     [[nodiscard]] NumberReport check(Transaction& transaction, const NumberedTable& table) const;
 
-    /// Goes on from the highest number in a table. Takes LOCK TABLE … IN SHARE ROW EXCLUSIVE MODE on that table until the
-    /// transaction ends, so that no row with a number is added meanwhile. Never lowers the counter.
-    /// The report tells of the holes and duplicates that were there before.
+    /// Goes on from the highest number in a table. Takes LOCK TABLE … IN SHARE ROW EXCLUSIVE MODE on that table until
+    /// the transaction ends, so that no row with a number is added meanwhile. Never lowers the counter. The report
+    /// tells of the holes and duplicates that were there before.
     NumberReport adopt(Transaction& transaction, const NumberedTable& table) const;
 
   private:

@@ -79,8 +79,12 @@ class Rows::Iterator {
     std::size_t index_;
 };
 
-inline Rows::Iterator Rows::begin() const { return {*this, 0}; }
-inline Rows::Iterator Rows::end() const { return {*this, size()}; }
+inline Rows::Iterator Rows::begin() const {
+    return {*this, 0};
+}
+inline Rows::Iterator Rows::end() const {
+    return {*this, size()};
+}
 
 /// One `$n` of a statement. The server infers its type from the statement.
 class Parameter {

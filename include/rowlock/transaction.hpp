@@ -25,6 +25,10 @@ enum class IsolationLevel { read_committed, repeatable_read, serializable };
 struct Statement {
     std::string_view name;
     std::string_view sql;
+    /// It may wait for locks: then all of its waits together are bounded by the policy's `lock_wait_max`, not each of
+    /// them
+    /// (`lock_timeout` alone starts again for every holder and every row).
+    bool waits_for_locks = false;
 };
 
 /// A statement with its values, for sending several in one round trip.
@@ -41,7 +45,8 @@ class Transaction {
     Transaction& operator=(const Transaction&) = delete;
 
     /// Sends the statement with everything enqueued before it, and waits: one round trip.
-    /// Throws ServerError or Busy, after which the transaction is aborted (unless a savepoint holds), or ConnectionError.
+    /// Throws ServerError or Busy, after which the transaction is aborted (unless a savepoint holds), or
+    /// ConnectionError.
     Rows execute(const Statement& statement, std::vector<Parameter> parameters = {},
                  std::source_location where = std::source_location::current());
 
@@ -50,8 +55,8 @@ class Transaction {
     std::vector<Rows> execute_all(std::vector<Query> queries,
                                   std::source_location where = std::source_location::current());
 
-    /// Sends the statement with the next `execute`, or with the COMMIT: no round trip of its own. If it fails, that call
-    /// throws, and nothing of the transaction is kept.
+    /// Sends the statement with the next `execute`, or with the COMMIT: no round trip of its own. If it fails, that
+    /// call throws, and nothing of the transaction is kept.
     void enqueue(const Statement& statement, std::vector<Parameter> parameters = {},
                  std::source_location where = std::source_location::current());
 
@@ -68,6 +73,9 @@ class Transaction {
             return result;
         }
     }
+
+    /// Runs a script of several statements, without parameters, within this transaction.
+    void execute_script(const Statement& script, std::source_location where = std::source_location::current());
 
     /// Runs `COPY … TO STDOUT` and hands over each piece as it comes. What is handed over is valid during the call.
     /// COPY takes no `$n`: what varies goes in through `set_config`, with parameters.
@@ -99,6 +107,7 @@ class Transaction {
       private:
         Transaction& transaction_;
         int exceptions_;
+        std::size_t acquisitions_;
     };
     void release_savepoint();
 

@@ -1,0 +1,78 @@
+#include "postgres/failure.hpp"
+
+#include <fmt/format.h>
+
+#include <cctype>
+
+#include "postgres/sqlstate.hpp"
+
+namespace rowlock {
+
+namespace {
+
+std::string field(const PGresult* result, int code) {
+    const char* const value = PQresultErrorField(result, code);
+    return value == nullptr ? std::string() : std::string(value);
+}
+
+/// "28P01" out of `FATAL:  28P01: password authentication failed …`, which libpq writes at PQERRORS_VERBOSE.
+std::string sqlstate_in(std::string_view line) {
+    constexpr std::size_t length = 5;
+    for (std::size_t at = 0; at + length + 4 <= line.size(); ++at) {
+        if (line.substr(at, 3) != ":  " || line[at + 3 + length] != ':') continue;
+        const std::string_view code = line.substr(at + 3, length);
+        bool fits = true;
+        for (const char c : code) {
+            fits = fits && (std::isdigit(static_cast<unsigned char>(c)) != 0 || (c >= 'A' && c <= 'Z'));
+        }
+        if (fits) return std::string(code);
+    }
+    return {};
+}
+
+std::string describe(const ServerReport& report) {
+    std::string text = report.message;
+    if (!report.sqlstate.empty()) text += fmt::format(" (SQLSTATE {})", report.sqlstate);
+    if (!report.statement.empty()) text += fmt::format(" in {}", report.statement);
+    if (!report.detail.empty()) text += fmt::format("; {}", report.detail);
+    return text;
+}
+
+}  // namespace
+
+ServerError::ServerError(ServerReport report, Recovery recovery, std::source_location where)
+    : Error(describe(report), recovery, where), report_(std::move(report)) {}
+
+Busy::Busy(ServerReport report, std::chrono::milliseconds limit, std::source_location where)
+    : ServerError(fmt::format("busy: a lock was not free within {} ms; {}", limit.count(), describe(report)),
+                  std::move(report), Recovery::run_again, where),
+      limit_(limit) {}
+
+ServerReport report_of(const PGresult* result, std::string_view statement) {
+    ServerReport report;
+    report.sqlstate = field(result, PG_DIAG_SQLSTATE);
+    report.message = field(result, PG_DIAG_MESSAGE_PRIMARY);
+    if (report.message.empty()) report.message = first_line(PQresultErrorMessage(result));
+    report.detail = field(result, PG_DIAG_MESSAGE_DETAIL);
+    report.hint = field(result, PG_DIAG_MESSAGE_HINT);
+    report.constraint = field(result, PG_DIAG_CONSTRAINT_NAME);
+    report.table = field(result, PG_DIAG_TABLE_NAME);
+    report.column = field(result, PG_DIAG_COLUMN_NAME);
+    report.statement = std::string(statement);
+    return report;
+}
+
+std::string first_line(std::string_view message) {
+    return std::string(message.substr(0, message.find('\n')));
+}
+
+ConnectionError connect_failure(std::string_view message, std::source_location where) {
+    std::string line = first_line(message);
+    const std::string code = sqlstate_in(line);
+    // A server that answered and said no (password, database, pg_hba) will say no again; one that never answered, or is
+    // starting or full, may not.
+    const Recovery recovery = code.empty() ? Recovery::reconnect_and_run_again : recovery_of(code);
+    return {line, recovery, code, where};
+}
+
+}  // namespace rowlock

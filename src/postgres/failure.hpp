@@ -1,0 +1,23 @@
+// A failed result of libpq as the fault that it is.
+#pragma once
+
+#include <libpq-fe.h>
+
+#include <source_location>
+#include <string>
+#include <string_view>
+
+#include "rowlock/error.hpp"
+
+namespace rowlock {
+
+/// What the server said in a failed result, for the statement of this name.
+[[nodiscard]] ServerReport report_of(const PGresult* result, std::string_view statement);
+
+/// The first line of libpq's own message, without the line break.
+[[nodiscard]] std::string first_line(std::string_view message);
+
+/// A connection attempt that failed: PostgreSQL's SQLSTATE is only in the text there ("FATAL:  28P01: …").
+[[nodiscard]] ConnectionError connect_failure(std::string_view message, std::source_location where);
+
+}  // namespace rowlock

@@ -1,0 +1,85 @@
+// One connection to a server, used in pipeline mode: what is queued goes out together and costs one round trip.
+#pragma once
+
+#include <libpq-fe.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <source_location>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "rowlock/database.hpp"
+
+namespace rowlock {
+
+/// A statement that failed, before it is known what the failure means for the transaction.
+struct FailedStatement {
+    std::size_t index;  ///< Among those of this flush.
+    ServerReport report;
+    bool session_over;  ///< The server closes the connection, or the link is gone.
+};
+
+class Session {
+  public:
+    /// Connects, within `connect_wait_max`. Throws ConnectionError, or SetupError for a server that is too old or whose
+    /// encoding is not UTF8.
+    Session(const DatabaseOptions& options, std::source_location where);
+
+    /// Adds a statement to the pipeline; nothing is sent yet.
+    void queue(const Statement& statement, const std::vector<Parameter>& parameters);
+    [[nodiscard]] std::size_t queued() const noexcept { return queue_.size(); }
+
+    struct Outcome {
+        std::vector<Rows> rows;                 ///< Of the statements that succeeded, in order.
+        std::optional<FailedStatement> failed;  ///< The first that did not; those behind it did not run.
+    };
+    /// Sends what is queued, ends it with a Sync, and reads every answer.
+    Outcome flush();
+
+    /// Runs a script of several statements by the simple protocol. Nothing may be queued.
+    Outcome run_script(const Statement& script);
+    /// Runs COPY … TO STDOUT. Nothing may be queued.
+    Outcome copy_out(const Statement& statement, const std::function<void(std::span<const std::byte>)>& piece);
+
+    /// False once the link is lost or the server said that it closes it.
+    [[nodiscard]] bool usable() const noexcept { return usable_; }
+    [[nodiscard]] bool in_transaction() const noexcept;
+    [[nodiscard]] int backend_pid() const noexcept { return backend_pid_; }
+    /// When that backend started, in seconds: with the pid, it names a backend for good.
+    [[nodiscard]] const std::string& backend_start() const noexcept { return backend_start_; }
+
+  private:
+    struct Queued {
+        Statement statement;
+        bool prepares;
+    };
+    struct Closer {
+        void operator()(PGconn* connection) const noexcept { PQfinish(connection); }
+    };
+
+    void connect(const DatabaseOptions& options, std::source_location where);
+    void greet(std::source_location where);
+    void require_sent(int accepted);
+    void wait_for(bool write_too);
+    void send_all();
+    PGresult* next_result();
+    void take_result(std::size_t index, PGresult* result, Outcome& outcome);
+    Outcome read_simple(const Statement& statement, const std::function<void(std::span<const std::byte>)>* piece);
+    void read_copy(const std::function<void(std::span<const std::byte>)>* piece);
+    FailedStatement failure(std::size_t index, const PGresult* result, std::string_view statement);
+
+    std::unique_ptr<PGconn, Closer> connection_;
+    std::vector<Queued> queue_;
+    std::unordered_set<std::string> prepared_;
+    bool prepares_ = false;
+    bool usable_ = true;
+    int backend_pid_ = 0;
+    std::string backend_start_;
+};
+
+}  // namespace rowlock

@@ -1,0 +1,288 @@
+#include "rowlock/transaction.hpp"
+
+#include <fmt/format.h>
+
+#include <exception>
+
+#include "base/contract.hpp"
+#include "postgres/sqlstate.hpp"
+#include "postgres/transaction_state.hpp"
+
+namespace rowlock {
+
+namespace {
+
+std::string_view begin_text(IsolationLevel isolation) {
+    switch (isolation) {
+        case IsolationLevel::read_committed:
+            return "BEGIN ISOLATION LEVEL READ COMMITTED";
+        case IsolationLevel::repeatable_read:
+            return "BEGIN ISOLATION LEVEL REPEATABLE READ";
+        case IsolationLevel::serializable:
+            return "BEGIN ISOLATION LEVEL SERIALIZABLE";
+    }
+    return "BEGIN ISOLATION LEVEL SERIALIZABLE";
+}
+
+/// Everything here is gone with the transaction. The outer statement_timeout is kept in a setting of our own, so that a
+/// lock's deadline can be lifted again without a round trip to learn it.
+constexpr Statement set_up{
+    "transaction.set_up",
+    "SELECT set_config('rowlock.tenant', $1, true), set_config('lock_timeout', $2, true),"
+    " set_config('idle_in_transaction_session_timeout', $3, true), set_config('bytea_output', 'hex', true),"
+    " set_config('rowlock.statement_timeout', current_setting('statement_timeout'), true),"
+    " set_config('statement_timeout', coalesce($4, current_setting('statement_timeout')), true)"};
+
+constexpr Statement set_up_with_role{
+    "transaction.set_up",
+    "SELECT set_config('rowlock.tenant', $1, true), set_config('lock_timeout', $2, true),"
+    " set_config('idle_in_transaction_session_timeout', $3, true), set_config('bytea_output', 'hex', true),"
+    " set_config('rowlock.statement_timeout', current_setting('statement_timeout'), true),"
+    " set_config('statement_timeout', coalesce($4, current_setting('statement_timeout')), true),"
+    " set_config('role', $5, true)"};
+
+constexpr Statement set_lock_deadline_on{"transaction.set_lock_deadline",
+                                         "SELECT set_config('statement_timeout', $1, true)"};
+constexpr Statement set_lock_deadline_off{
+    "transaction.lift_lock_deadline",
+    "SELECT set_config('statement_timeout', current_setting('rowlock.statement_timeout'), true)"};
+constexpr Statement commit_work{"transaction.commit", "COMMIT"};
+constexpr Statement roll_back{"transaction.rollback", "ROLLBACK"};
+constexpr Statement set_savepoint{"transaction.savepoint", "SAVEPOINT rowlock"};
+constexpr Statement release{"transaction.release", "RELEASE SAVEPOINT rowlock"};
+constexpr Statement roll_back_to{"transaction.rollback_to", "ROLLBACK TO SAVEPOINT rowlock"};
+
+constexpr std::string_view lock_not_available = "55P03";
+constexpr std::string_view query_canceled = "57014";
+
+std::string milliseconds(std::chrono::milliseconds duration) {
+    return fmt::format("{}ms", duration.count());
+}
+
+}  // namespace
+
+void Transaction::State::require_open(std::source_location where) const {
+    contract(!ended_, "a transaction is not used after its end", where);
+}
+
+void Transaction::State::queue_own(const Query& query) {
+    session.queue(query.statement, query.parameters);
+    pending_.push_back({Use::unread, false});
+}
+
+void Transaction::State::begin(bool first_waits_for_locks) {
+    const std::string_view tenant_text = policy.tenant ? std::string_view(policy.tenant->text()) : "";
+    lock_deadline_on_ = first_waits_for_locks;
+    std::vector<Parameter> parameters{
+        tenant_text, milliseconds(policy.lock_wait_max), milliseconds(policy.idle_max),
+        first_waits_for_locks ? Parameter(milliseconds(policy.lock_wait_max)) : Parameter(std::nullopt)};
+    if (!options.role.empty()) parameters.emplace_back(options.role);
+    queue_own({{"transaction.begin", begin_text(policy.isolation)}, {}});
+    queue_own({options.role.empty() ? set_up : set_up_with_role, std::move(parameters)});
+    begun_ = true;
+}
+
+void Transaction::State::set_lock_deadline(bool on) {
+    if (lock_deadline_on_ == on) return;
+    lock_deadline_on_ = on;
+    if (on) {
+        queue_own({set_lock_deadline_on, {milliseconds(policy.lock_wait_max)}});
+    } else {
+        queue_own({set_lock_deadline_off, {}});
+    }
+}
+
+void Transaction::State::queue(const Query& query, Use use, std::source_location where) {
+    require_open(where);
+    if (!begun_) begin(query.statement.waits_for_locks);
+    set_lock_deadline(query.statement.waits_for_locks);
+    session.queue(query.statement, query.parameters);
+    pending_.push_back({use, query.statement.waits_for_locks});
+}
+
+std::vector<Rows> Transaction::State::flush(std::source_location where) {
+    require_open(where);
+    flushed_at_ = std::chrono::steady_clock::now();
+    return take(session.flush(), where);
+}
+
+std::vector<Rows> Transaction::State::take(Session::Outcome outcome, std::source_location where) {
+    if (outcome.failed) fail(*outcome.failed, where);
+    std::vector<Rows> wanted;
+    for (std::size_t i = 0; i < pending_.size(); ++i) {
+        if (pending_[i].use == Use::wanted) wanted.push_back(std::move(outcome.rows[i]));
+    }
+    pending_.clear();
+    return wanted;
+}
+
+void Transaction::State::fail(const FailedStatement& failed, std::source_location where) {
+    const bool waited_for_locks = failed.index < pending_.size() && pending_[failed.index].waits_for_locks;
+    pending_.clear();
+    aborted_ = true;
+    ServerReport report = failed.report;
+    const Recovery recovery = recovery_of(report.sqlstate);
+    if (failed.session_over) {
+        const std::string text = report.sqlstate.empty() ? "the connection was lost: " + report.message
+                                                         : "the server ended the connection: " + report.message;
+        throw ConnectionError(text, report.sqlstate.empty() ? Recovery::reconnect_and_run_again : recovery,
+                              report.sqlstate, where);
+    }
+    if (report.sqlstate == lock_not_available) throw Busy(std::move(report), policy.lock_wait_max, where);
+    // statement_timeout stands in for the deadline of a locking statement; a cancel from outside comes earlier than
+    // that.
+    const auto elapsed = std::chrono::steady_clock::now() - flushed_at_;
+    if (report.sqlstate == query_canceled && waited_for_locks && elapsed >= policy.lock_wait_max) {
+        report.sqlstate = lock_not_available;
+        throw Busy(std::move(report), policy.lock_wait_max, where);
+    }
+    throw ServerError(std::move(report), recovery, where);
+}
+
+void Transaction::State::advise_against(const Statement& statement) {
+#ifndef NDEBUG
+    if (wants_to_be_last.empty()) return;
+    if (options.advice) {
+        options.advice(
+            fmt::format("{} follows {}, whose lock is now held for a further round trip: make that the last "
+                        "thing in the transaction",
+                        statement.name, wants_to_be_last));
+    }
+    wants_to_be_last = {};
+#else
+    static_cast<void>(statement);
+#endif
+}
+
+void Transaction::State::commit(std::source_location where) {
+    require_open(where);
+    if (aborted_) {
+        rollback();
+        throw ServerError(
+            {.sqlstate = "25P02",
+             .message = "the transaction was aborted by an error that its body caught and did not pass on",
+             .statement = "transaction.commit"},
+            Recovery::give_up, where);
+    }
+    ended_ = true;
+    if (!begun_) return;
+    session.queue(commit_work, {});
+    pending_.push_back({Use::wanted, false});
+    const std::size_t last = pending_.size() - 1;
+    flushed_at_ = std::chrono::steady_clock::now();
+    Session::Outcome outcome = session.flush();
+    if (outcome.failed &&
+        (outcome.failed->report.sqlstate.empty() || (outcome.failed->index == last && outcome.failed->session_over) ||
+         recovery_of(outcome.failed->report.sqlstate) == Recovery::ask_server_first)) {
+        throw CommitOutcomeUnknown(
+            "the connection was lost after COMMIT was sent, so it may or may not have happened: " +
+                outcome.failed->report.message,
+            where);
+    }
+    ended_ = !outcome.failed;
+    const auto rows = take(std::move(outcome), where);
+    contract(rows.back().command_tag() == "COMMIT", "COMMIT of a transaction that did not fail commits it", where);
+}
+
+void Transaction::State::rollback() noexcept {
+    if (ended_) return;
+    ended_ = true;
+    if (!begun_ || !session.usable()) return;
+    try {
+        // On its own: behind a queued statement that fails, ROLLBACK would not run.
+        if (session.queued() > 0) session.flush();
+        session.queue(roll_back, {});
+        session.flush();
+    } catch (...) {
+        // Only memory can run out here. The session stays in its transaction; the pool sees that and closes it.
+    }
+}
+
+void Transaction::State::roll_back_to_savepoint(std::size_t acquisitions_before) noexcept {
+    if (ended_ || !session.usable()) return;
+    try {
+        if (session.queued() > 0) session.flush();
+        pending_.clear();
+        session.queue(roll_back_to, {});
+        session.queue(release, {});
+        const Session::Outcome outcome = session.flush();
+        if (outcome.failed) return;  // stays aborted
+        aborted_ = false;
+        // ROLLBACK TO undoes set_config, so the deadline is what it was then: set anew before the next statement.
+        lock_deadline_on_ = true;
+        set_lock_deadline(false);
+        acquisitions.resize(acquisitions_before);
+        wants_to_be_last = {};
+    } catch (...) {
+        aborted_ = true;
+    }
+}
+
+Rows Transaction::execute(const Statement& statement, std::vector<Parameter> parameters, std::source_location where) {
+    std::vector<Query> queries;
+    queries.push_back({statement, std::move(parameters)});
+    return std::move(execute_all(std::move(queries), where).back());
+}
+
+std::vector<Rows> Transaction::execute_all(std::vector<Query> queries, std::source_location where) {
+    for (const Query& query : queries) {
+        state_.advise_against(query.statement);
+        state_.queue(query, State::Use::wanted, where);
+    }
+    return state_.flush(where);
+}
+
+void Transaction::enqueue(const Statement& statement, std::vector<Parameter> parameters, std::source_location where) {
+    state_.advise_against(statement);
+    state_.queue({statement, std::move(parameters)}, State::Use::unread, where);
+}
+
+void Transaction::execute_script(const Statement& script, std::source_location where) {
+    execute_all({{{"transaction.before_script", "SELECT"}, {}}}, where);
+    state_.take(state_.session.run_script(script), where);
+}
+
+void Transaction::copy_out(const Statement& statement, const std::function<void(std::span<const std::byte>)>& piece,
+                           std::source_location where) {
+    // COPY is not for the pipeline: what is under way in it has to be done first.
+    execute_all({{{"transaction.before_copy", "SELECT"}, {}}}, where);
+    state_.take(state_.session.copy_out(statement, piece), where);
+}
+
+const std::optional<TenantId>& Transaction::tenant() const noexcept {
+    return state_.policy.tenant;
+}
+
+const TenantId& Transaction::required_tenant(std::source_location where) const {
+    if (!state_.policy.tenant) {
+        throw InvalidInput("this needs a tenant: set it in the policy of the transaction", where);
+    }
+    return *state_.policy.tenant;
+}
+
+IsolationLevel Transaction::isolation() const noexcept {
+    return state_.policy.isolation;
+}
+std::chrono::milliseconds Transaction::lock_wait_max() const noexcept {
+    return state_.policy.lock_wait_max;
+}
+int Transaction::backend_pid() const noexcept {
+    return state_.session.backend_pid();
+}
+
+Transaction::Savepoint::Savepoint(Transaction& transaction)
+    : transaction_(transaction),
+      exceptions_(std::uncaught_exceptions()),
+      acquisitions_(transaction.state_.acquisitions.size()) {
+    transaction_.execute(set_savepoint);
+}
+
+Transaction::Savepoint::~Savepoint() {
+    if (std::uncaught_exceptions() > exceptions_) transaction_.state_.roll_back_to_savepoint(acquisitions_);
+}
+
+void Transaction::release_savepoint() {
+    execute(release);
+}
+
+}  // namespace rowlock

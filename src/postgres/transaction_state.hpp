@@ -1,0 +1,67 @@
+// What an open transaction knows of itself; for src/postgres and the features, not installed.
+#pragma once
+
+#include <chrono>
+#include <source_location>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "postgres/session.hpp"
+#include "rowlock/database.hpp"
+#include "rowlock/transaction.hpp"
+
+namespace rowlock {
+
+/// A lock that a feature took, for checking the order of locks.
+struct Acquisition {
+    std::string_view lock_class;  ///< Such as "audit head".
+    std::string key;
+    std::source_location where;
+};
+
+struct Transaction::State {
+    State(Session& session_in, const TransactionPolicy& policy_in, const DatabaseOptions& options_in)
+        : session(session_in), policy(policy_in), options(options_in) {}
+
+    /// Commits, or throws. CommitOutcomeUnknown if the link was lost after COMMIT was sent.
+    void commit(std::source_location where);
+    /// Never throws: whatever happens, the server undoes the transaction.
+    void rollback() noexcept;
+
+    enum class Use { wanted, unread };
+    void queue(const Query& query, Use use, std::source_location where);
+    std::vector<Rows> flush(std::source_location where);
+    std::vector<Rows> take(Session::Outcome outcome, std::source_location where);
+    void require_open(std::source_location where) const;
+    void advise_against(const Statement& statement);
+    void roll_back_to_savepoint(std::size_t acquisitions_before) noexcept;
+
+    Session& session;
+    const TransactionPolicy& policy;
+    const DatabaseOptions& options;
+
+    std::vector<Acquisition> acquisitions;
+    /// What should have been the last statement, such as "an audit append"; empty if nothing minds.
+    std::string_view wants_to_be_last;
+    int savepoints = 0;
+
+  private:
+    struct Pending {
+        Use use;
+        bool waits_for_locks;
+    };
+    void begin(bool first_waits_for_locks);
+    void set_lock_deadline(bool on);
+    void queue_own(const Query& query);
+    [[noreturn]] void fail(const FailedStatement& failed, std::source_location where);
+
+    std::vector<Pending> pending_;
+    std::chrono::steady_clock::time_point flushed_at_;
+    bool begun_ = false;
+    bool aborted_ = false;
+    bool ended_ = false;
+    bool lock_deadline_on_ = false;
+};
+
+}  // namespace rowlock

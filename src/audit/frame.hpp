@@ -74,6 +74,7 @@ class ChainKeys {
     [[nodiscard]] Mac mac(const SignedEntry& entry);
 
     [[nodiscard]] const TenantId& tenant() const noexcept { return tenant_; }
+    [[nodiscard]] const LedgerId& ledger() const noexcept { return ledger_; }
     [[nodiscard]] const Keyring& keyring() const noexcept { return keyring_; }
 
   private:

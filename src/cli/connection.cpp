@@ -22,16 +22,6 @@ std::string environment(const char* name) {
     return value == nullptr ? std::string() : std::string(value);
 }
 
-std::string connection_of(const Context& context) {
-    if (!context.globals.db.empty()) return context.globals.db;
-    PrivateServer server = private_server(context.globals);
-    const ServerStatus status = server.ensure_running();
-    if (status.created) {
-        print_note(fmt::format("rowlock: made a private PostgreSQL {} in {}", status.version, status.directory.string()));
-    }
-    return server.connection("rowlock");
-}
-
 constexpr Statement membership{
     "connection.membership",
     "SELECT pg_has_role(current_user, oid, 'MEMBER') FROM pg_roles WHERE rolname = $1"};
@@ -80,9 +70,19 @@ PrivateServer private_server(const Globals& globals) {
     return PrivateServer(std::move(options));
 }
 
+std::string server_connection(const Context& context) {
+    if (!context.globals.db.empty()) return context.globals.db;
+    PrivateServer server = private_server(context.globals);
+    const ServerStatus status = server.ensure_running();
+    if (status.created) {
+        print_note(fmt::format("rowlock: made a private PostgreSQL {} in {}", status.version, status.directory.string()));
+    }
+    return server.connection("rowlock");
+}
+
 std::unique_ptr<Database> open_database(const Context& context, Access access, std::size_t connections_max) {
     DatabaseOptions options;
-    options.connection = connection_of(context);
+    options.connection = server_connection(context);
     options.connections_max = connections_max;
     auto as_login = std::make_unique<Database>(options);
     if (access == Access::owner) return as_login;

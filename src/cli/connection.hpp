@@ -22,6 +22,9 @@ enum class Access {
 /// The private server that the options mean; nothing is started.
 [[nodiscard]] PrivateServer private_server(const Globals& globals);
 
+/// The connection string of the options; without --db the private server is started if need be.
+[[nodiscard]] std::string server_connection(const Context& context);
+
 /// Opens the database of the options. Without --db the private server is started if need be, with the schema, and a
 /// line on stderr says what was made. With --db nothing is installed.
 [[nodiscard]] std::unique_ptr<Database> open_database(const Context& context, Access access,

@@ -128,7 +128,7 @@ void JsonObject::key(std::string_view name) {
 
 JsonObject& JsonObject::text(std::string_view name, std::string_view value) { return raw(name, quote_json(value)); }
 
-JsonObject& JsonObject::text(std::string_view name, const std::optional<std::string>& value) {
+JsonObject& JsonObject::optional_text(std::string_view name, const std::optional<std::string>& value) {
     return raw(name, value ? quote_json(*value) : "null");
 }
 

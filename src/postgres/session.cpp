@@ -1,6 +1,7 @@
 #include "postgres/session.hpp"
 
 #include <fmt/format.h>
+#include <libpq-fe.h>
 #include <poll.h>
 
 #include <array>
@@ -44,6 +45,8 @@ std::string prepared_name(const Statement& statement) {
 }
 
 }  // namespace
+
+void Session::Closer::operator()(DriverConnection* connection) const noexcept { PQfinish(connection); }
 
 Session::Session(const DatabaseOptions& options, std::source_location where) {
     connect(options, where);

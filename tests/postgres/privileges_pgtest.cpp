@@ -141,7 +141,7 @@ TEST_F(Privileges, AnswerTheSameOfATenantThatIsThereAndOfOneThatIsNot) {
 }
 
 TEST_F(Privileges, DoNotLetAnotherTenantsLockBeFelt) {
-    Database holding(as_login(server_.uri(), "rowlock_test_shop"));
+    Database holding(server_.connection_as(login_));
     holding.transact({.tenant = TenantId("B")}, [&](Transaction& holder) {
         run(holder, "SELECT 1 FROM rowlock.tenant_seq WHERE tenant_id = 'B' FOR UPDATE");
         run(holder, "SELECT rowlock.next_number('B', 'invoice')");
@@ -182,8 +182,7 @@ constexpr Statement cast_shadows{"test.shadows", R"(
     SET LOCAL search_path = pg_temp, evil, pg_catalog;)"};
 
 TEST_F(Privileges, AreNotFooledByNamesThatShadowOurs) {
-    superuser_.transact(
-        {}, [](Transaction& transaction) { run(transaction, "CREATE SCHEMA evil AUTHORIZATION rowlock_test_shop"); });
+    server_.execute("CREATE SCHEMA evil AUTHORIZATION " + login_.role);
     app_->transact({.tenant = TenantId("A")}, [](Transaction& transaction) {
         transaction.execute_script(cast_shadows);
         EXPECT_TRUE(run(transaction, "SELECT text 'x' = text 'y'").only().boolean(0)) << "the shadow works outside";
@@ -204,7 +203,7 @@ TEST_F(Privileges, AreNotFooledByNamesThatShadowOurs) {
 }
 
 TEST_F(Privileges, HoldForTheOwnerAndASuperuserByTrigger) {
-    Database owner({.connection = server_.uri(), .role = "rowlock_owner"});
+    Database owner({.connection = server_.connection(), .role = "rowlock_owner"});
     const std::string before = everything();
     for (Database* const database : {&owner, &superuser_}) {
         for (const std::string sql :
@@ -222,7 +221,7 @@ TEST_F(Privileges, HoldForTheOwnerAndASuperuserByTrigger) {
 }
 
 TEST_F(Privileges, LetTheAuditorReadAllTenantsAndWriteNothing) {
-    Database auditor({.connection = server_.uri(), .role = "rowlock_auditor"});
+    Database auditor({.connection = server_.connection(), .role = "rowlock_auditor"});
     for (const std::string table : {"tenant_seq", "audit_log", "audit_entries", "sequence_counter"}) {
         EXPECT_EQ(rows_of(auditor, "SELECT tenant_id FROM rowlock." + table + " ORDER BY 1"), "SELECT 2:A;B;");
     }
@@ -235,19 +234,14 @@ TEST_F(Privileges, LetTheAuditorReadAllTenantsAndWriteNothing) {
 }
 
 TEST_F(Privileges, LetTheBackupReadAllTenantsAndWriteNothing) {
-    Database backup({.connection = server_.uri(), .role = "rowlock_backup"});
+    Database backup({.connection = server_.connection(), .role = "rowlock_backup"});
     EXPECT_EQ(rows_of(backup, "SELECT tenant_id FROM rowlock.audit_log ORDER BY 1"), "SELECT 2:A;B;");
     EXPECT_EQ(ask(backup, "A", append_sql("A", 2, "01", "02")).sqlstate, "42501");
     EXPECT_EQ(ask(backup, "A", "DELETE FROM rowlock.audit_log").sqlstate, "42501");
 }
 
 TEST_F(Privileges, GiveAStrangerTheVersionAndNothingElse) {
-    superuser_.transact({}, [](Transaction& transaction) {
-        transaction.execute_script({"test.stranger",
-                                    "DO $$ BEGIN CREATE ROLE rowlock_test_stranger NOLOGIN;"
-                                    " EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$"});
-    });
-    Database stranger({.connection = server_.uri(), .role = "rowlock_test_stranger"});
+    Database stranger(server_.connection_as(server_.add_login("stranger")));
     EXPECT_EQ(ask(stranger, "A", "SELECT count(*) > 0 FROM rowlock.schema_version").rows, "SELECT 1:t;");
     for (const std::string table : {"ledger", "tenant_seq", "audit_log", "audit_entries", "sequence_counter"}) {
         EXPECT_EQ(ask(stranger, "A", "SELECT * FROM rowlock." + table).sqlstate, "42501");

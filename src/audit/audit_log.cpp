@@ -144,6 +144,7 @@ std::vector<TenantBatch> by_tenant(std::span<const TenantEntry> entries) {
         batch.ids.emplace_back(entry.id.text());
     }
     std::vector<TenantBatch> ordered;
+    ordered.reserve(batches.size());
     for (auto& [text, batch] : batches) ordered.push_back(std::move(batch));
     return ordered;
 }
@@ -209,6 +210,7 @@ class Appending {
     Query queue_query() const {
         if (batches_.size() == 1) return {join_queue_of_one, {queue_namespace, batches_[0].tenant}};
         std::vector<std::optional<std::string>> tenants;
+        tenants.reserve(batches_.size());
         for (const TenantBatch& batch : batches_) tenants.emplace_back(batch.tenant.text());
         return {join_queue, {queue_namespace, Parameter::array(tenants)}};
     }
@@ -303,6 +305,7 @@ std::vector<AppendOutcome> AuditLog::append_all(Transaction& transaction, std::s
     }
     appending.finish();
     std::vector<AppendOutcome> result;
+    result.reserve(outcomes.size());
     for (const auto& outcome : outcomes) result.push_back(*outcome);
     return result;
 }

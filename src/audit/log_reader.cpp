@@ -50,18 +50,16 @@ void read_range(Transaction& transaction, const TenantId& tenant, LogRange& rang
     range.last = row.integer(5);
 }
 
-void read_pieces(Transaction& transaction, const TenantId& tenant, const LogRange& range, std::int64_t chunk_entries,
-                 const std::function<void(std::int64_t)>& next_chunk,
-                 const std::function<void(std::span<const std::byte>)>& piece) {
+void read_pieces(Transaction& transaction, const TenantId& tenant, const LogRange& range, const PieceReader& reader) {
     std::int64_t from = range.first;
     while (from <= range.last) {
-        const Rows chosen = transaction.execute(choose_chunk, {tenant, from, range.last, chunk_entries});
+        const Rows chosen = transaction.execute(choose_chunk, {tenant, from, range.last, reader.chunk_entries});
         if (chosen.empty()) return;
         const std::int64_t begins = chosen[0].integer(0);
-        next_chunk(begins);
-        transaction.copy_out(read_chunk, piece);
-        if (range.last - begins < chunk_entries) return;
-        from = begins + chunk_entries;
+        reader.next_chunk(begins);
+        transaction.copy_out(read_chunk, reader.piece);
+        if (range.last - begins < reader.chunk_entries) return;
+        from = begins + reader.chunk_entries;
     }
 }
 

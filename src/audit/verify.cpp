@@ -28,16 +28,15 @@ Verification AuditLog::verify(Transaction& transaction, const TenantId& tenant, 
         read_range(transaction, tenant, range);
         ChainVerifier verifier(implementation_->cache.keyring(), range.ledger, tenant, std::move(chain_options));
         std::optional<CopyReader> reader;
-        read_pieces(
-            transaction, tenant, range, options.chunk_entries,
-            [&](std::int64_t begins) {
-                if (options.progress) options.progress(verifier.entries(), std::max(range.last, begins));
-                reader.emplace([&](const SignedEntry& entry) { verifier.feed(entry); });
-            },
-            [&](std::span<const std::byte> piece) { reader->take(piece); });
+        const auto next_chunk = [&](std::int64_t begins) {
+            if (options.progress) options.progress(verifier.entries(), std::max(range.last, begins));
+            reader.emplace([&](const SignedEntry& entry) { verifier.feed(entry); });
+        };
+        const auto piece = [&](std::span<const std::byte> bytes) { reader->take(bytes); };
+        read_pieces(transaction, tenant, range, {options.chunk_entries, next_chunk, piece});
         return verifier.finish(range.state);
     };
-    const Verification verification = run({});
+    Verification verification = run({});
     if (!has_changed_entries(verification)) return verification;
     // Changed, or another tenant's? A second reading tells, with the other tenants' keys to try: rare, and worth it.
     ChainVerifierOptions chain_options;

@@ -107,7 +107,7 @@ struct Verification {
 struct VerifyOptions {
     /// Called after every chunk with the number of entries read so far and the number to read.
     std::function<void(std::int64_t, std::int64_t)> progress{};
-    /// Entries read under one snapshot.
+    /// Entries read under one snapshot; at least one.
     std::int64_t chunk_entries = 50000;
 };
 

@@ -1,6 +1,7 @@
 // A database with the schema and an audit log: those who append to it, and one who may do anything.
 #pragma once
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -28,30 +29,26 @@ inline TransactionPolicy of(const std::string& tenant,
 
 /// "appended 3", "already 3" or "taken 3".
 inline std::string said(const AppendOutcome& outcome) {
-    if (const auto* const appended = std::get_if<Appended>(&outcome)) {
-        return "appended " + std::to_string(appended->seq);
-    }
-    if (const auto* const already = std::get_if<AlreadyAppended>(&outcome)) {
-        return "already " + std::to_string(already->seq);
-    }
-    return "taken " + std::to_string(std::get<EntryIdTaken>(outcome).seq);
+    if (const auto* const appended = std::get_if<Appended>(&outcome)) return fmt::format("appended {}", appended->seq);
+    if (const auto* const known = std::get_if<AlreadyAppended>(&outcome)) return fmt::format("already {}", known->seq);
+    return fmt::format("taken {}", std::get<EntryIdTaken>(outcome).seq);
 }
 
 inline std::string said(const std::vector<AppendOutcome>& outcomes) {
     std::string all;
-    for (const AppendOutcome& outcome : outcomes) all += (all.empty() ? "" : ", ") + said(outcome);
+    for (const AppendOutcome& outcome : outcomes) all += fmt::format("{}{}", all.empty() ? "" : ", ", said(outcome));
     return all;
 }
 
 /// The verdict and the number of entries, then each finding as "kind first-last>belongs_at".
 inline std::string told(const Verification& verification) {
     constexpr std::array<std::string_view, 4> verdicts{"intact", "tampered", "unverifiable", "empty"};
-    std::string text(verdicts.at(static_cast<std::size_t>(verification.verdict)));
-    text += " " + std::to_string(verification.entries);
+    std::string text =
+        fmt::format("{} {}", verdicts.at(static_cast<std::size_t>(verification.verdict)), verification.entries);
     for (const Finding& finding : verification.findings) {
-        text += ", " + std::string(name_of(finding.kind)) + " " + std::to_string(finding.seq);
-        if (finding.last_seq != finding.seq) text += "-" + std::to_string(finding.last_seq);
-        if (finding.belongs_at) text += ">" + std::to_string(*finding.belongs_at);
+        text += fmt::format(", {} {}", name_of(finding.kind), finding.seq);
+        if (finding.last_seq != finding.seq) text += fmt::format("-{}", finding.last_seq);
+        if (finding.belongs_at) text += fmt::format(">{}", *finding.belongs_at);
     }
     return text;
 }
@@ -119,14 +116,15 @@ class AuditTest : public testing::Test {
 
     /// 1 … count, each once, as the rows themselves, the state row and the chain say.
     void expect_gapless(const std::string& tenant, std::int64_t count) {
-        const std::string n = std::to_string(count);
-        EXPECT_EQ(server_.value("SELECT format('%s %s %s %s', count(*), count(DISTINCT seq), min(seq), max(seq))"
-                                "  FROM rowlock.audit_log WHERE tenant_id = '" +
-                                tenant + "'"),
-                  n + " " + n + " 1 " + n)
+        EXPECT_EQ(
+            server_.value(fmt::format("SELECT format('%s %s %s %s', count(*), count(DISTINCT seq), min(seq), max(seq))"
+                                      "  FROM rowlock.audit_log WHERE tenant_id = '{}'",
+                                      tenant)),
+            fmt::format("{0} {0} 1 {0}", count))
             << tenant;
-        EXPECT_EQ(server_.value("SELECT last_seq FROM rowlock.tenant_seq WHERE tenant_id = '" + tenant + "'"), n);
-        EXPECT_EQ(verified(tenant), "intact " + n) << tenant;
+        EXPECT_EQ(server_.value(fmt::format("SELECT last_seq FROM rowlock.tenant_seq WHERE tenant_id = '{}'", tenant)),
+                  std::to_string(count));
+        EXPECT_EQ(verified(tenant), fmt::format("intact {}", count)) << tenant;
     }
     /// Every row of the log and of the state, as one text to compare.
     [[nodiscard]] std::string everything() const {

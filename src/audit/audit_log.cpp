@@ -130,14 +130,24 @@ struct TenantBatch {
     std::vector<std::optional<std::string>> ids;
 };
 
+/// Before anything is locked or sent.
+void require_appendable(const AuditEntry& entry) {
+    if (entry.action && entry.action->starts_with(reserved_actions)) {
+        throw InvalidInput(
+            fmt::format("action \"{}\" begins with \"{}\", which is the log's own", *entry.action, reserved_actions));
+    }
+    for (const auto* const text : {&entry.actor, &entry.action, &entry.object, &entry.data}) {
+        if (*text && (*text)->find('\0') != std::string::npos) {
+            throw InvalidInput("an audit entry has a NUL byte in it, which PostgreSQL's text can't hold");
+        }
+    }
+}
+
 std::vector<TenantBatch> by_tenant(std::span<const TenantEntry> entries) {
     std::map<std::string_view, TenantBatch> batches;
     for (std::size_t place = 0; place < entries.size(); ++place) {
         const auto& [tenant, entry] = entries[place];
-        if (entry.action && entry.action->starts_with(reserved_actions)) {
-            throw InvalidInput(fmt::format("action \"{}\" begins with \"{}\", which is the log's own", *entry.action,
-                                           reserved_actions));
-        }
+        require_appendable(entry);
         auto& batch = batches.try_emplace(tenant.text(), TenantBatch{tenant, {}, {}, {}}).first->second;
         batch.places.push_back(place);
         batch.entries.push_back(&entry);

@@ -248,7 +248,10 @@ std::string complaint(const CLI::App& app, const CLI::ParseError* wrong) {
     const std::string see = "; see " + path + " --help";
     const std::vector<std::string> extra = app.remaining(true);
     if (wrong == nullptr) return path + " needs a command: " + commands + see;
-    if (dynamic_cast<const CLI::ExtrasError*>(wrong) == nullptr || extra.empty()) return wrong->what() + see;
+    // What is not known comes before what is missing.
+    const bool about_extra = dynamic_cast<const CLI::ExtrasError*>(wrong) != nullptr ||
+                             dynamic_cast<const CLI::RequiredError*>(wrong) != nullptr;
+    if (!about_extra || extra.empty()) return wrong->what() + see;
     const std::string& word = extra.front();
     if (!commands.empty() && !word.starts_with('-')) {
         return "\"" + word + "\" is no command of " + path + ", which has: " + commands + see;

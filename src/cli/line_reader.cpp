@@ -29,6 +29,10 @@ LineReader::LineReader(const std::string& path)
     if (file_ < 0) throw unreadable(path, errno);
     struct stat status{};
     if (fstat(file_, &status) != 0) throw unreadable(path, errno);
+    const int mode = fcntl(file_, F_GETFL);
+    if (mode >= 0 && (static_cast<unsigned>(mode) & static_cast<unsigned>(O_ACCMODE)) == O_WRONLY) {
+        throw unreadable(path, EBADF);
+    }
     if (S_ISDIR(status.st_mode)) throw unreadable(path, EISDIR);
 }
 

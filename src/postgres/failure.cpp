@@ -59,8 +59,8 @@ ServerError::ServerError(ServerReport report, Recovery recovery, std::source_loc
     : Error(describe(report), recovery, where), report_(std::move(report)) {}
 
 Busy::Busy(ServerReport report, std::chrono::milliseconds limit, std::source_location where)
-    : ServerError(fmt::format("busy: a lock was not free within {} ms; {}", limit.count(), describe(report)),
-                  std::move(report), Recovery::run_again, where),
+    : ServerError(fmt::format("busy: a lock was not free within {} ms; {}", limit.count(), describe(report)), report,
+                  Recovery::run_again, where),
       limit_(limit) {}
 
 ServerReport report_of(const PGresult* result, std::string_view statement) {

@@ -99,6 +99,14 @@ Exit exit_of(const Totals& totals) {
     return Exit::fine;
 }
 
+std::string overall_word(const Context& context, const Totals& totals) {
+    const Exit exit = exit_of(totals);
+    const Verdict verdict = exit == Exit::fine      ? Verdict::intact
+                            : exit == Exit::finding ? Verdict::tampered
+                                                    : Verdict::unverifiable;
+    return tinted(context.style, tone_of(verdict), verdict_word(verdict));
+}
+
 std::string about_nothing(const VerifyCommandOptions& options) {
     return options.all
                ? "rowlock: nothing was looked at, which proves nothing: the log is empty, or this login may not "
@@ -139,7 +147,8 @@ Exit verify(const Context& context, const VerifyCommandOptions& options) {
     }
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
     if (!context.globals.json) {
-        print_line(fmt::format("{}, {}, {}, in {:.1f} s", counted(totals.tenants, "tenant", "tenants"),
+        const std::string overall = options.all && totals.tenants > 0 ? overall_word(context, totals) + ": " : "";
+        print_line(fmt::format("{}{}, {}, {}, in {:.1f} s", overall, counted(totals.tenants, "tenant", "tenants"),
                                counted(totals.entries, "entry", "entries"),
                                counted(totals.findings, "finding", "findings"), seconds));
     }

@@ -30,11 +30,26 @@ std::string sqlstate_in(std::string_view line) {
     return {};
 }
 
+/// `… failed: FATAL:  28P01: password …` without "FATAL:  28P01: ", since the code is told as of every other fault.
+std::string without_code(std::string line, std::string_view code) {
+    constexpr std::size_t mark_length = 5;  // ":  " before it and ": " behind it
+    const std::size_t colon = line.find(fmt::format(":  {}: ", code));
+    const std::size_t begin = line.find_last_of(' ', colon == 0 ? 0 : colon - 1);
+    if (begin == std::string::npos) return line;
+    return line.erase(begin + 1, colon - begin - 1 + code.size() + mark_length);
+}
+
+/// Without the full stop that ends the server's sentences, since words of ours follow.
+std::string_view without_stop(std::string_view sentence) {
+    if (sentence.ends_with('.')) sentence.remove_suffix(1);
+    return sentence;
+}
+
 std::string describe(const ServerReport& report) {
     std::string text = report.message;
     if (!report.sqlstate.empty()) text += fmt::format(" (SQLSTATE {})", report.sqlstate);
     if (!report.statement.empty()) text += fmt::format(" in {}", report.statement);
-    if (!report.detail.empty()) text += fmt::format("; {}", report.detail);
+    if (!report.detail.empty()) text += fmt::format("; {}", without_stop(report.detail));
     return text;
 }
 
@@ -44,8 +59,8 @@ ServerError::ServerError(ServerReport report, Recovery recovery, std::source_loc
     : Error(describe(report), recovery, where), report_(std::move(report)) {}
 
 Busy::Busy(ServerReport report, std::chrono::milliseconds limit, std::source_location where)
-    : ServerError(fmt::format("busy: a lock was not free within {} ms; {}", limit.count(), describe(report)),
-                  std::move(report), Recovery::run_again, where),
+    : ServerError(fmt::format("busy: a lock was not free within {} ms; {}", limit.count(), describe(report)), report,
+                  Recovery::run_again, where),
       limit_(limit) {}
 
 ServerReport report_of(const PGresult* result, std::string_view statement) {
@@ -69,6 +84,7 @@ std::string first_line(std::string_view message) {
 ConnectionError connect_failure(std::string_view message, std::source_location where) {
     std::string line = first_line(message);
     const std::string code = sqlstate_in(line);
+    if (!code.empty()) line = fmt::format("{} (SQLSTATE {})", without_code(std::move(line), code), code);
     // A server that answered and said no (password, database, pg_hba) will say no again; one that never answered, or is
     // starting or full, may not.
     const Recovery recovery = code.empty() ? Recovery::reconnect_and_run_again : recovery_of(code);

@@ -35,7 +35,7 @@ class Session {
     /// encoding is not UTF8.
     Session(const DatabaseOptions& options, std::source_location where);
 
-    /// Adds a statement to the pipeline; nothing is sent yet. Throws InvalidInput for a value with a NUL byte in it.
+    /// Adds a statement to the pipeline; nothing is sent yet.
     void queue(const Statement& statement, const std::vector<Parameter>& parameters);
     [[nodiscard]] std::size_t queued() const noexcept { return queue_.size(); }
 

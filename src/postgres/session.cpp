@@ -179,11 +179,6 @@ void Session::queue(const Statement& statement, const std::vector<Parameter>& pa
     std::vector<const char*> values;
     values.reserve(parameters.size());
     for (const Parameter& parameter : parameters) {
-        // libpq would send what is before it, and nobody would be told.
-        if (parameter.text() && parameter.text()->find('\0') != std::string::npos) {
-            throw InvalidInput(
-                fmt::format("a value for {} has a NUL byte in it, which PostgreSQL's text can't hold", statement.name));
-        }
         values.push_back(parameter.text() ? parameter.text()->c_str() : nullptr);
     }
     const auto count = static_cast<int>(values.size());

@@ -43,8 +43,7 @@ class Session {
     Session& operator=(const Session&) = delete;
 
     static constexpr std::size_t parameters_max = 65535;
-    /// Adds a statement to the pipeline; what fits into libpq's buffer is not sent yet. At most `parameters_max`. Throws
-    /// InvalidInput for a value with a NUL byte in it.
+    /// Adds a statement to the pipeline; what fits into libpq's buffer is not sent yet. At most `parameters_max`.
     void queue(const Statement& statement, const std::vector<Parameter>& parameters);
     [[nodiscard]] std::size_t queued() const noexcept { return queue_.size(); }
 

@@ -288,8 +288,4 @@ Recovery recovery_of(std::string_view code) {
     return give_up;
 }
 
-bool ends_session(std::string_view code) {
-    return recovery_of(code) == reconnect;
-}
-
 }  // namespace rowlock

@@ -1,4 +1,8 @@
 // append --jsonl: order, bad lines, odd shapes of input.
+#include <fmt/format.h>
+
+#include <thread>
+
 #include "cli/command_test.hpp"
 
 namespace rowlock::test {
@@ -27,7 +31,7 @@ class AppendLines : public CommandOnDatabaseTest {
 };
 
 std::string line_of(const std::string& tenant, int number) {
-    return "{\"tenant\":\"" + tenant + "\",\"data\":{\"n\":" + std::to_string(number) + "}}\n";
+    return fmt::format("{{\"tenant\":\"{}\",\"data\":{{\"n\":{}}}}}\n", tenant, number);
 }
 
 TEST_F(AppendLines, ByFourWritersKeepsTheOrderOfLinesWithinEachOfFiftyTenants) {
@@ -37,8 +41,8 @@ TEST_F(AppendLines, ByFourWritersKeepsTheOrderOfLinesWithinEachOfFiftyTenants) {
     std::vector<std::string> expected(tenants);
     for (int i = 1; i <= count; ++i) {
         const auto tenant = static_cast<std::size_t>((i * 7919) % tenants);
-        lines += line_of("t" + std::to_string(tenant), i);
-        expected[tenant] += (expected[tenant].empty() ? "" : " ") + std::to_string(i);
+        lines += line_of(fmt::format("t{}", tenant), i);
+        expected[tenant] += fmt::format("{}{}", expected[tenant].empty() ? "" : " ", i);
     }
     const ProcessResult result = append(lines, {"--writers", "4", "--json"});
     EXPECT_EQ(result.exit_code, 0) << result.errors;
@@ -46,7 +50,7 @@ TEST_F(AppendLines, ByFourWritersKeepsTheOrderOfLinesWithinEachOfFiftyTenants) {
     EXPECT_EQ(member(result.output, "appended"), "10000");
     EXPECT_EQ(member(result.output, "bad"), "0");
     for (std::size_t tenant = 0; tenant < tenants; ++tenant) {
-        EXPECT_EQ(order("t" + std::to_string(tenant)), expected[tenant]);
+        EXPECT_EQ(order(fmt::format("t{}", tenant)), expected[tenant]);
     }
     EXPECT_EQ(database_.value("SELECT count(*) FROM rowlock.tenant_seq WHERE last_seq <> 200"), "0");
     expect_intact();
@@ -107,8 +111,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST_F(AppendLines, StopAtALineWhoseIdIsTakenAndAppendNothingBehindIt) {
     const std::string id = "\"entry_id\":\"01890a5d-ac96-774b-bcce-b302099a8057\"";
-    const std::string first = "{\"tenant\":\"acme\"," + id + ",\"data\":{\"n\":1}}\n";
-    const std::string other = "{\"tenant\":\"acme\"," + id + ",\"data\":{\"n\":3}}\n";
+    const std::string first = fmt::format("{{\"tenant\":\"acme\",{},\"data\":{{\"n\":1}}}}\n", id);
+    const std::string other = fmt::format("{{\"tenant\":\"acme\",{},\"data\":{{\"n\":3}}}}\n", id);
     const ProcessResult result = append(first + line_of("acme", 2) + other + line_of("acme", 4));
     EXPECT_EQ(result.exit_code, 2);
     expect_one_line(result, {"line 3, entry_id", "other content", "every line before line 3 is appended, nothing"});
@@ -131,7 +135,8 @@ TEST_F(AppendLines, TellTheFirstTwentyBadLinesAndCountTheRest) {
 
 TEST_F(AppendLines, OfFiveMegabytesAreAppended) {
     const std::string text(5 << 20, 'x');
-    const ProcessResult result = append(R"({"tenant":"acme","data":")" + text + "\"}\n" + line_of("acme", 2));
+    const ProcessResult result =
+        append(fmt::format("{{\"tenant\":\"acme\",\"data\":\"{}\"}}\n", text) + line_of("acme", 2));
     EXPECT_EQ(result.exit_code, 0) << result.errors;
     EXPECT_EQ(database_.value("SELECT octet_length(data::text) FROM rowlock.audit_log WHERE seq = 1"),
               std::to_string(text.size() + 2));
@@ -168,7 +173,7 @@ TEST_F(AppendLines, OfASlowPipeAreCommittedAsTheyCome) {
                          "(echo '{\"tenant\":\"acme\"}'; sleep 60) | \"$rowlock\" --db '" + database_.connection() +
                              "' append --jsonl -"};
     BackgroundProcess slow(options);
-    for (int i = 0; i < 500 && entries() == "0"; ++i) usleep(20000);
+    for (int i = 0; i < 500 && entries() == "0"; ++i) std::this_thread::sleep_for(std::chrono::milliseconds{20});
     EXPECT_EQ(entries(), "1");
 }
 

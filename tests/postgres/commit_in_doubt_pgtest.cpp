@@ -230,7 +230,10 @@ TEST_F(ServerKilledAtCommit, is_settled_when_it_is_up_again) {
         const auto question = [&](Transaction& t) {
             return !t.execute({"test.look", "SELECT FROM item WHERE id = $1"}, {id}).empty();
         };
-        database.transact({.was_committed = question}, [&](Transaction& t) {
+        // The answer may come just before the kill: then it is the next attempt that has to wait for the server.
+        const TransactionPolicy policy{
+            .attempts_max = 1000, .backoff_max = 100ms, .deadline = 60s, .was_committed = question};
+        database.transact(policy, [&](Transaction& t) {
             ++runs;
             t.execute({"test.insert", "INSERT INTO item VALUES ($1)"}, {id});
         });

@@ -171,6 +171,29 @@ TEST_F(CommitInDoubt, is_not_what_a_link_is_that_was_lost_before_the_commit) {
     EXPECT_EQ(count(), 3);
 }
 
+TEST_F(CommitInDoubt, is_not_what_the_servers_last_word_on_an_earlier_statement_is) {
+    const Statement end{"test.end", "SELECT pg_terminate_backend(pg_backend_pid())"};
+    const auto fault = fault_of<ConnectionError>([&] {
+        database_.transact({.attempts_max = 1}, [&](Transaction& t) {
+            insert_next(t, true);
+            t.enqueue(end);
+        });
+    });
+    EXPECT_EQ(fault->sqlstate(), "57P01");
+    EXPECT_EQ(count(), 0);
+}
+
+TEST_F(CommitInDoubt, is_what_the_servers_last_word_on_the_commit_is) {
+    created_.execute(
+        "CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS"
+        " 'BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(9); RETURN NULL; END';"
+        "CREATE CONSTRAINT TRIGGER die AFTER INSERT ON item DEFERRABLE INITIALLY DEFERRED"
+        " FOR EACH ROW EXECUTE FUNCTION die()");
+    EXPECT_TRUE(fault_of<CommitOutcomeUnknown>(
+        [&] { database_.transact({}, [&](Transaction& t) { insert_next(t, false); }); }));
+    EXPECT_EQ(runs_, 1);
+}
+
 class CommitInDoubtBehindPooler : public OneTable {};
 
 /// The pooler is between the proxy and the server: nobody can tell which backend it was.

@@ -175,7 +175,8 @@ bool CuttingProxy::inspect(Link& link, std::string_view message) {
     const std::string_view body = message.substr(5);
     const std::string_view first = body.substr(0, body.find('\0'));
     if (message[0] == 'P') {
-        const std::string_view sql = body.substr(first.size() + 1, body.find('\0', first.size() + 1) - first.size() - 1);
+        const std::string_view sql =
+            body.substr(first.size() + 1, body.find('\0', first.size() + 1) - first.size() - 1);
         if (!first.empty()) ++named_statements_;
         if (sql == "COMMIT") link.commit_statement = first;
         if (sql != "COMMIT" && link.commit_statement == first) link.commit_statement = "?";

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -62,7 +63,10 @@ class Database {
     /// Connects once, so that a wrong address or password is known at once. Throws ConnectionError, or SetupError for a
     /// server older than 15 or an encoding that is not UTF8.
     explicit Database(DatabaseOptions options);
-    explicit Database(std::string connection) : Database(DatabaseOptions{.connection = std::move(connection)}) {}
+    /// The same with a connection string alone. (A template, since g++ takes a std::string for a rival of
+    /// `Database({.connection = …})`.)
+    template <std::convertible_to<std::string> Text>
+    explicit Database(Text connection) : Database(DatabaseOptions{.connection = std::string(std::move(connection))}) {}
     ~Database();
     Database(const Database&) = delete;
     Database& operator=(const Database&) = delete;

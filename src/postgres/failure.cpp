@@ -31,6 +31,21 @@ std::string sqlstate_in(std::string_view line) {
     return {};
 }
 
+/// `… failed: FATAL:  28P01: password …` without "FATAL:  28P01: ", since the code is told as of every other fault.
+std::string without_code(std::string line, std::string_view code) {
+    constexpr std::size_t mark_length = 5;  // ":  " before it and ": " behind it
+    const std::size_t colon = line.find(fmt::format(":  {}: ", code));
+    const std::size_t begin = line.find_last_of(' ', colon == 0 ? 0 : colon - 1);
+    if (begin == std::string::npos) return line;
+    return line.erase(begin + 1, colon - begin - 1 + code.size() + mark_length);
+}
+
+/// Without the full stop that ends the server's sentences, since words of ours follow.
+std::string_view without_stop(std::string_view sentence) {
+    if (sentence.ends_with('.')) sentence.remove_suffix(1);
+    return sentence;
+}
+
 /// Where several addresses were tried, the one whose server gave an answer.
 std::string telling_line(std::string_view message) {
     for (std::string_view rest = message; !rest.empty();) {
@@ -45,7 +60,7 @@ std::string describe(const ServerReport& report) {
     std::string text = report.message;
     if (!report.sqlstate.empty()) text += fmt::format(" (SQLSTATE {})", report.sqlstate);
     if (!report.statement.empty()) text += fmt::format(" in {}", report.statement);
-    if (!report.detail.empty()) text += fmt::format("; {}", report.detail);
+    if (!report.detail.empty()) text += fmt::format("; {}", without_stop(report.detail));
     return text;
 }
 
@@ -97,6 +112,7 @@ ConnectionError connect_failure(std::string_view message, bool needs_password, s
     std::string line = telling_line(message);
     const std::string code = sqlstate_in(line);
     if (code.empty() && needs_password) return {line, Recovery::give_up, {}, where};
+    if (!code.empty()) line = fmt::format("{} (SQLSTATE {})", without_code(std::move(line), code), code);
     // A server that answered and said no (password, database, pg_hba) will say no again; one that never answered, or is
     // starting or full, may not.
     const Recovery recovery = code.empty() ? Recovery::reconnect_and_run_again : recovery_of(code);

@@ -42,8 +42,8 @@ class Session {
     Session(const Session&) = delete;
     Session& operator=(const Session&) = delete;
 
-    /// Adds a statement to the pipeline; what fits into libpq's buffer is not sent yet. At most `parameters_max`.
     static constexpr std::size_t parameters_max = 65535;
+    /// Adds a statement to the pipeline; what fits into libpq's buffer is not sent yet. At most `parameters_max`.
     void queue(const Statement& statement, const std::vector<Parameter>& parameters);
     [[nodiscard]] std::size_t queued() const noexcept { return queue_.size(); }
 

@@ -180,7 +180,7 @@ bool CuttingProxy::inspect(Link& link, std::string_view message) {
             body.substr(first.size() + 1, body.find('\0', first.size() + 1) - first.size() - 1);
         if (!first.empty()) ++named_statements_;
         if (sql == "COMMIT") link.commit_statement = first;
-        if (sql != "COMMIT" && link.commit_statement == first) link.commit_statement = "?";
+        if (sql != "COMMIT" && link.commit_statement == first) link.commit_statement.assign(1, '?');
     } else if (message[0] == 'B') {
         const std::string_view rest = body.substr(first.size() + 1);
         link.commit_bound = rest.substr(0, rest.find('\0')) == link.commit_statement;

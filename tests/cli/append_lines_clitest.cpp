@@ -1,6 +1,7 @@
 // append --jsonl: order, bad lines, odd shapes of input.
 #include <fmt/format.h>
 
+#include <ostream>
 #include <thread>
 
 #include "cli/command_test.hpp"
@@ -61,6 +62,10 @@ struct Bad {
     std::string line;
     std::string says;
 };
+
+void PrintTo(const Bad& bad, std::ostream* out) {
+    *out << bad.name;
+}
 
 class ABadLine : public AppendLines, public testing::WithParamInterface<Bad> {};
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "cli/commands/commands.hpp"
 #include "cli/connection.hpp"
@@ -18,6 +19,12 @@ constexpr std::int64_t page_entries = 1000;
 std::string without_breaks(std::string json) {
     std::ranges::replace_if(json, [](char c) { return c == '\n' || c == '\r'; }, ' ');
     return json;
+}
+
+/// For people; --json has all of it.
+std::string to_the_second(std::int64_t microseconds) {
+    constexpr std::size_t length = std::string_view("2026-11-30T15:04:05").size();
+    return utc_time(microseconds).substr(0, length) + "Z";
 }
 
 std::string as_json(const TenantId& tenant, const StoredEntry& entry) {
@@ -48,7 +55,7 @@ Exit list(const Context& context, const ListOptions& options) {
             if (context.globals.json) {
                 print_line(as_json(tenant, entry));
             } else {
-                table.add({std::to_string(entry.seq), utc_time(entry.recorded_at), entry.actor.value_or("-"),
+                table.add({std::to_string(entry.seq), to_the_second(entry.recorded_at), entry.actor.value_or("-"),
                            entry.action.value_or("-"), entry.object.value_or("-"), entry.data.value_or("-")});
             }
             next = entry.seq + 1;

@@ -68,10 +68,12 @@ struct LostBackend {
 /// The role of the options may not see the activity of the role that logged in; that one may.
 constexpr Statement own_role{"database.own_role", "SET LOCAL ROLE NONE"};
 
-/// A start that can't be seen is no sign of an end.
-constexpr Statement backend_is_there{"database.lost_backend",
-                                     "SELECT count(*) FROM pg_stat_activity WHERE pid = $1"
-                                     " AND (backend_start IS NULL OR extract(epoch FROM backend_start) = $2::numeric)"};
+/// A start that can't be seen, then or now, is no sign of an end. (Then: where the login's own settings give it a
+/// role.)
+constexpr Statement backend_is_there{
+    "database.lost_backend",
+    "SELECT count(*) FROM pg_stat_activity WHERE pid = $1"
+    " AND coalesce(extract(epoch FROM backend_start) = NULLIF($2, '')::numeric, true)"};
 
 /// Which backend it was is not known, so: every transaction of this role that began before the question.
 constexpr Statement older_transactions{

@@ -302,14 +302,14 @@ Session::Outcome Session::flush() {
     return outcome;
 }
 
-void Session::read_copy(const std::function<void(std::span<const std::byte>)>* piece) {
+void Session::read_copy(const std::function<void(std::span<const std::byte>)>& piece) {
     PGconn* const connection = connection_.get();
     while (true) {
         char* data = nullptr;
         const int length = PQgetCopyData(connection, &data, 1);
         if (length > 0) {
             const std::unique_ptr<char, decltype(&PQfreemem)> guard(data, &PQfreemem);
-            if (piece != nullptr) (*piece)(std::as_bytes(std::span(data, static_cast<std::size_t>(length))));
+            piece(std::as_bytes(std::span(data, static_cast<std::size_t>(length))));
         } else if (length == 0) {
             if (!wait_for(POLLIN)) usable_ = false;
             if (!usable_ || PQconsumeInput(connection) == 0) return;
@@ -329,10 +329,10 @@ Session::Outcome Session::read_simple(const Statement& statement,
     if (usable_) note_sent(PQsendQuery(connection, std::string(statement.sql).c_str()));
     if (usable_) send_all();
     while (PGresult* const result = usable_ ? next_result() : nullptr) {
-        if (PQresultStatus(result) == PGRES_COPY_OUT) {
+        if (PQresultStatus(result) == PGRES_COPY_OUT && piece != nullptr) {
             PQclear(result);
             try {
-                read_copy(piece);
+                read_copy(*piece);
             } catch (...) {
                 // The rest of the COPY is still on the link: not worth reading.
                 usable_ = false;

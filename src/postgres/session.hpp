@@ -89,7 +89,7 @@ class Session {
     DriverResult* next_result();
     void take_result(std::size_t index, DriverResult* result, Outcome& outcome);
     Outcome read_simple(const Statement& statement, const std::function<void(std::span<const std::byte>)>* piece);
-    void read_copy(const std::function<void(std::span<const std::byte>)>* piece);
+    void read_copy(const std::function<void(std::span<const std::byte>)>& piece);
     /// `result` may be null: no answer came.
     FailedStatement failure(std::size_t index, const DriverResult* result, const Statement& statement);
     [[nodiscard]] bool is_last(std::size_t index) const;

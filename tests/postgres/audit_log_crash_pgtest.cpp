@@ -219,10 +219,10 @@ TEST(AuditLogAfterACrashOfTheServer, HoldsWhatTheWritersWereToldExactlyOnce) {
         });
         superuser.reset();
         const std::string as_app = status.connection + " options='-c role=rowlock_app'";
-        WriterCrew crew(as_app, keyring, 8, full_or(2000, 60), 4);
+        WriterCrew crew(as_app, keyring, 8, full_or(1000, 60), 4);
         std::mt19937 dice(6);
         int crashes = 0;
-        const int crashes_max = full_or(12, 3);
+        const int crashes_max = full_or(8, 3);
         while (crashes < crashes_max && crew.running()) {
             std::this_thread::sleep_for(std::chrono::milliseconds(100 + dice() % 400));
             EXPECT_TRUE(server.kill_immediately());

@@ -1,5 +1,6 @@
 #include "support/cutting_proxy.hpp"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -93,7 +94,7 @@ CuttingProxy::~CuttingProxy() {
 }
 
 std::string CuttingProxy::through(const std::string& connection) const {
-    return connection + " host=" + folder_.path().string();
+    return fmt::format("{} host={}", connection, folder_.path().string());
 }
 
 void CuttingProxy::cut_next(Cut cut) {
@@ -175,7 +176,8 @@ bool CuttingProxy::inspect(Link& link, std::string_view message) {
     const std::string_view body = message.substr(5);
     const std::string_view first = body.substr(0, body.find('\0'));
     if (message[0] == 'P') {
-        const std::string_view sql = body.substr(first.size() + 1, body.find('\0', first.size() + 1) - first.size() - 1);
+        const std::string_view sql =
+            body.substr(first.size() + 1, body.find('\0', first.size() + 1) - first.size() - 1);
         if (!first.empty()) ++named_statements_;
         if (sql == "COMMIT") link.commit_statement = first;
         if (sql != "COMMIT" && link.commit_statement == first) link.commit_statement.assign(1, '?');

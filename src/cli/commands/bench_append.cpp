@@ -5,6 +5,7 @@
 #include <chrono>
 #include <exception>
 #include <functional>
+#include <latch>
 #include <map>
 #include <random>
 #include <thread>
@@ -230,19 +231,28 @@ class AppendBench {
         for (int i = 0; i < clients; ++i) {
             sessions.push_back(std::make_unique<Session>(scratch_.as_owner(), std::source_location::current()));
         }
-        const auto start = Clock::now();
+        Clock::time_point start;
         {
+            std::latch warm(clients + 1);  // and this thread
             std::vector<std::jthread> threads;
             for (std::size_t i = 0; i < latencies.size(); ++i) {
                 threads.emplace_back([&, i] {
                     Client client{app_, owner_, *sessions[i], log_, std::minstd_rand(static_cast<unsigned>(i + 1))};
                     try {
-                        while (!stop) latencies[i].push_back(one(append, client, tenants));
+                        warm_up(append, client, i);
+                    } catch (...) {
+                        faults[i] = std::current_exception();
+                    }
+                    warm.arrive_and_wait();
+                    try {
+                        while (!stop && !faults[i]) latencies[i].push_back(one(append, client, tenants));
                     } catch (...) {
                         faults[i] = std::current_exception();
                     }
                 });
             }
+            warm.arrive_and_wait();
+            start = Clock::now();
             std::this_thread::sleep_for(std::chrono::duration<double>(options_.seconds));
             stop = true;
         }
@@ -254,6 +264,13 @@ class AppendBench {
         for (const auto& some : latencies) all.insert(all.end(), some.begin(), some.end());
         std::ranges::sort(all);
         return {static_cast<double>(all.size()) / seconds, quantile(all, 0.5), quantile(all, 0.99)};
+    }
+
+    /// Connections opened and statements planned: what a client of a running service has behind it.
+    static void warm_up(const Append& append, Client& client, std::size_t number) {
+        constexpr int appends = 8;
+        const TenantId tenant(fmt::format("warm-up {}", number));
+        for (int i = 0; i < appends; ++i) append(client, tenant);
     }
 
     double one(const Append& append, Client& client, int tenants) {

@@ -172,12 +172,10 @@ TEST_F(AppendLines, ComeFromAFileAsWell) {
 }
 
 TEST_F(AppendLines, OfASlowPipeAreCommittedAsTheyCome) {
-    ProcessOptions options = command({});
-    options.environment.emplace_back("rowlock", ROWLOCK_COMMAND);
-    options.arguments = {"bash", "-c",
-                         "(echo '{\"tenant\":\"acme\"}'; sleep 60) | \"$rowlock\" --db '" + database_.connection() +
-                             "' append --jsonl -"};
-    BackgroundProcess slow(options);
+    BackgroundProcess slow(
+        shell("(echo '{\"tenant\":\"acme\"}'; sleep 20) | \"$rowlock\" --db \"$db\" --keyring "
+              "\"$XDG_CONFIG_HOME\"/rowlock/keyring.json append --jsonl -",
+              database_.connection()));
     for (int i = 0; i < 500 && entries() == "0"; ++i) std::this_thread::sleep_for(std::chrono::milliseconds{20});
     EXPECT_EQ(entries(), "1");
 }

@@ -24,11 +24,16 @@ ProcessResult CommandTest::run(Arguments arguments, std::string input) const {
     return run_process(command(std::move(arguments), std::move(input)), limit);
 }
 
-ProcessResult CommandTest::run_in_shell(const std::string& script, std::string input) const {
-    ProcessOptions options = command({}, std::move(input));
+ProcessOptions CommandTest::shell(const std::string& script, const std::string& database) const {
+    ProcessOptions options = command({});
     options.arguments = {"bash", "-c", script};
     options.environment.emplace_back("rowlock", ROWLOCK_COMMAND);
-    return run_process(options, limit);
+    options.environment.emplace_back("db", database);
+    return options;
+}
+
+ProcessResult CommandTest::run_in_shell(const std::string& script, const std::string& database) const {
+    return run_process(shell(script, database), limit);
 }
 
 std::filesystem::path CommandTest::keyring() const {

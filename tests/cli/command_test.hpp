@@ -23,8 +23,9 @@ class CommandTest : public testing::Test {
     /// How the command is started; a test may change it.
     [[nodiscard]] ProcessOptions command(Arguments arguments, std::string input = {}) const;
     [[nodiscard]] ProcessResult run(Arguments arguments, std::string input = {}) const;
-    /// The same, through a shell: `script` names the command as "$rowlock".
-    [[nodiscard]] ProcessResult run_in_shell(const std::string& script, std::string input = {}) const;
+    /// Through a shell: `script` names the command as "$rowlock", and `database` as "$db".
+    [[nodiscard]] ProcessOptions shell(const std::string& script, const std::string& database = {}) const;
+    [[nodiscard]] ProcessResult run_in_shell(const std::string& script, const std::string& database = {}) const;
     /// The default place of the keyring, for a command that was told no other.
     [[nodiscard]] std::filesystem::path keyring() const;
 

@@ -113,12 +113,9 @@ TEST_F(InterruptedAppend, BySIGINTFinishesWhatWasReadAndTellsWhereToGoOn) {
 }
 
 TEST_F(InterruptedAppend, BySIGTERMWhileItWaitsForInputEndsAtOnce) {
-    ProcessOptions options = command({});
-    options.environment.emplace_back("rowlock", ROWLOCK_COMMAND);
-    options.arguments = {"bash", "-c",
-                         "exec \"$rowlock\" --data '" + data_ +
-                             "' append --jsonl - < <(echo '{\"tenant\":\"a\"}'; echo -n '{\"tenant\"'; sleep 100)"};
-    BackgroundProcess stream(options);
+    BackgroundProcess stream(
+        shell("exec \"$rowlock\" --data '" + data_ +
+              "' append --jsonl - < <(echo '{\"tenant\":\"a\"}'; echo -n '{\"tenant\"'; sleep 20)"));
     for (int i = 0; i < 500 && value("SELECT count(*) FROM rowlock.audit_log") == "0"; ++i) {
         std::this_thread::sleep_for(std::chrono::milliseconds{20});
     }

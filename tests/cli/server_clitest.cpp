@@ -1,6 +1,4 @@
 // The private server by the command, and what is made on it at first use.
-#include <fmt/format.h>
-
 #include <fstream>
 
 #include "cli/command_test.hpp"
@@ -165,10 +163,9 @@ TEST_F(Schema, IsInstalledOnceReportedAndUninstalledOnlyWithYes) {
 TEST_F(Schema, PrintedAndRunThroughPsqlByADbaIsUpToDate) {
     TestDatabase database;
     const TestLogin dba = database.add_login("dba", "SUPERUSER");
-    ASSERT_EQ(run_in_shell(
-                  fmt::format("set -o pipefail; \"$rowlock\" schema sql | psql -qX '{}'", database.connection_as(dba)))
-                  .exit_code,
-              0);
+    const ProcessResult run_by_hand =
+        run_in_shell("set -o pipefail; \"$rowlock\" schema sql | psql -qX \"$db\"", database.connection_as(dba));
+    ASSERT_EQ(run_by_hand.exit_code, 0) << run_by_hand.errors;
     const ProcessResult result = run({"--db", database.connection(), "schema", "install", "--json"});
     EXPECT_EQ(result.exit_code, 0) << result.errors;
     EXPECT_EQ(member(result.output, "before"), member(result.output, "installed"));

@@ -134,11 +134,12 @@ TEST_F(Usage, DataOnTheCommandLineWinsOverTheDatabaseOfTheEnvironment) {
 }
 
 TEST_F(UsageOnDatabase, OutputThatCannotBeWrittenIsAnErrorAndNotSilence) {
-    const std::string command = "\"$rowlock\" --db '" + database_.connection() + "' schema status";
-    const ProcessResult full = run_in_shell(command + " > /dev/full");
+    const std::string db = database_.connection();
+    const std::string command = "\"$rowlock\" --db \"$db\" schema status";
+    const ProcessResult full = run_in_shell(command + " > /dev/full", db);
     EXPECT_EQ(full.exit_code, 2);
     expect_one_line(full, {"standard output can't be written: No space left on device"});
-    const ProcessResult closed = run_in_shell(command + " >&-");
+    const ProcessResult closed = run_in_shell(command + " >&-", db);
     EXPECT_EQ(closed.exit_code, 2);
     expect_one_line(closed, {"standard output can't be written: Bad file descriptor"});
     const ProcessResult input = run_in_shell("\"$rowlock\" append --jsonl - <&-");
@@ -150,8 +151,9 @@ TEST_F(UsageOnDatabase, AReaderThatGoesAwayEarlyEndsTheCommandQuietly) {
     std::string lines;
     for (int i = 0; i < 3000; ++i) lines += "{\"tenant\":\"acme\",\"data\":\"" + std::string(100, 'x') + "\"}\n";
     ASSERT_EQ(on_database({"append", "--jsonl", "-"}, lines).exit_code, 0);
-    const ProcessResult result = run_in_shell("\"$rowlock\" --json --db '" + database_.connection() +
-                                              "' list --tenant acme --limit 100000 | head -1; echo ${PIPESTATUS[0]}");
+    const ProcessResult result = run_in_shell(
+        "\"$rowlock\" --json --db \"$db\" list --tenant acme --limit 100000 | head -1; echo ${PIPESTATUS[0]}",
+        database_.connection());
     EXPECT_EQ(result.errors, "");
     const auto shown = lines_of(result.output);
     ASSERT_EQ(shown.size(), 2);
@@ -162,9 +164,10 @@ TEST_F(UsageOnDatabase, AReaderThatGoesAwayEarlyEndsTheCommandQuietly) {
 /// `script` gives the command a terminal of a width; NO_COLOR and a pipe take the colours away.
 TEST_F(UsageOnDatabase, ColoursAreForTerminalsOnlyAndNotWithNoColor) {
     ASSERT_EQ(on_database({"append", "--tenant", "acme", "--object", std::string(200, 'o')}).exit_code, 0);
-    const std::string list = "'$rowlock' --db '" + database_.connection() + "' list --tenant acme";
+    const std::string list = "\"$rowlock\" --db \"$db\" list --tenant acme";
     const auto on_terminal = [&](const std::string& before) {
-        return run_in_shell("export TERM=xterm; script -qec \"stty cols 60; " + before + list + "\" /dev/null").output;
+        const std::string script = "export TERM=xterm; script -qec 'stty cols 60; " + before + list + "' /dev/null";
+        return run_in_shell(script, database_.connection()).output;
     };
     if (run_in_shell("command -v script").exit_code != 0) GTEST_SKIP() << "no script here";
     const std::string colored = on_terminal("");
@@ -172,8 +175,7 @@ TEST_F(UsageOnDatabase, ColoursAreForTerminalsOnlyAndNotWithNoColor) {
     const std::string plain = on_terminal("NO_COLOR=1 ");
     EXPECT_THAT(plain, testing::Not(HasSubstr("\033[")));
     for (const std::string& line : lines_of(plain)) EXPECT_LE(line.size(), 60 + sizeof("…\r") + 1) << line;
-    const std::string piped =
-        run_in_shell("\"$rowlock\" --db '" + database_.connection() + "' list --tenant acme").output;
+    const std::string piped = run_in_shell(list, database_.connection()).output;
     EXPECT_THAT(piped, HasSubstr(std::string(200, 'o'))) << "nothing is cut in a pipe";
     EXPECT_THAT(piped, testing::Not(HasSubstr("\033[")));
 }

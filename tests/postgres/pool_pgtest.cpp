@@ -1,4 +1,6 @@
 // Connections that threads share.
+#include <fmt/core.h>
+
 #include <atomic>
 #include <vector>
 
@@ -166,7 +168,7 @@ TEST_F(PoolTest, behind_a_pooler_serves_many_threads_and_leaks_no_setting) {
     crowd(8, [&](int thread) {
         for (int round = 0; round < 125; ++round) {
             TransactionPolicy policy{.lock_wait_max = std::chrono::milliseconds(10001 + thread), .deadline = 120s};
-            if (thread % 2 == 0) policy.tenant = TenantId("T" + std::to_string(thread));
+            if (thread % 2 == 0) policy.tenant = TenantId(fmt::format("T{}", thread));
             database.transact(policy, [&](Transaction& t) {
                 t.enqueue(insert_row, {thread * 1000 + round, t.tenant() ? t.tenant()->text() : "none"});
                 const Rows rows = t.execute(see);

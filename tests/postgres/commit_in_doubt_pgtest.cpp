@@ -172,7 +172,8 @@ TEST_F(CommitInDoubt, is_not_what_a_link_is_that_was_lost_before_the_commit) {
 }
 
 TEST_F(CommitInDoubt, is_not_what_the_servers_last_word_on_an_earlier_statement_is) {
-    const Statement end{"test.end", "SELECT pg_terminate_backend(pg_backend_pid())"};
+    // The sleep waits for the signal, which may come a moment after the call that sent it.
+    const Statement end{"test.end", "SELECT pg_terminate_backend(pg_backend_pid()), pg_sleep(9)"};
     const auto fault = fault_of<ConnectionError>([&] {
         database_.transact({.attempts_max = 1}, [&](Transaction& t) {
             insert_next(t, true);

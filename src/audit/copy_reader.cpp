@@ -74,7 +74,9 @@ SignedEntry entry_from(Cursor& cursor) {
     SignedEntry entry;
     entry.seq = number_or_zero<std::int64_t>(fields[0]);
     for (std::size_t i = 0; i < entry.entry_id.size() && i < fields[1].size(); ++i) entry.entry_id[i] = fields[1][i];
-    entry.recorded_at = number_or_zero<std::int64_t>(fields[2]) + epoch_difference;
+    // Unsigned: a time that was tampered with may be anything, and wraps round instead of overflowing.
+    entry.recorded_at =
+        static_cast<std::int64_t>(number_or_zero<std::uint64_t>(fields[2]) + std::uint64_t{epoch_difference});
     entry.actor = optional_text(fields[3]);
     entry.action = optional_text(fields[4]);
     entry.object = optional_text(fields[5]);

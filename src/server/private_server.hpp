@@ -27,7 +27,7 @@ struct ServerOptions {
     ServerPlace place;
     /// Settings of postgresql.conf for the next start. They can't open the server to others.
     std::vector<std::pair<std::string, std::string>> settings;
-    /// For tests: nothing is flushed to disk, so a crash of the machine loses the lot. A crash of the server does not.
+    /// For tests: nothing is flushed to disk and COMMIT does not wait, so a crash loses what was committed last.
     bool throwaway = false;
 };
 

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <exception>
 #include <functional>
 #include <optional>
 #include <string>
@@ -65,10 +66,21 @@ inline int full_or(int full, int reduced) {
     return is_full ? full : reduced;
 }
 
+/// What a thread throws would end the whole program.
+inline void report_fault(const std::function<void()>& body) {
+    try {
+        body();
+    } catch (const std::exception& fault) {
+        ADD_FAILURE() << "a thread ended with: " << fault.what();
+    }
+}
+
 /// Runs `body(number)` in this many threads and waits for all.
 inline void in_threads(int count, const std::function<void(int)>& body) {
     std::vector<std::thread> threads;
-    for (int number = 0; number < count; ++number) threads.emplace_back([&body, number] { body(number); });
+    for (int number = 0; number < count; ++number) {
+        threads.emplace_back([&body, number] { report_fault([&] { body(number); }); });
+    }
     for (std::thread& thread : threads) thread.join();
 }
 

@@ -103,7 +103,7 @@ TEST_F(AuditLogTampering, WithAColumnOfAnyEntryIsFoundAtThatEntry) {
         "mac = decode(repeat('00', 32), 'hex')",
         "actor = 'x', action = 'y', object = 'z', data = '0', recorded_at = now(), entry_id = gen_random_uuid()",
     };
-    for (std::int64_t seq = 1; seq <= entries; ++seq) {
+    for (std::int64_t seq = 1; seq <= entries; seq += full_or(1, 3)) {
         for (const std::string& sql : changes) ASSERT_EQ(after(change(seq, sql)), found("changed", seq)) << sql;
         ASSERT_EQ(after(change(seq, "action = coalesce(action, '') || '.'")), found("changed", seq));
         if (seq == rotation) continue;
@@ -115,13 +115,13 @@ TEST_F(AuditLogTampering, WithAColumnOfAnyEntryIsFoundAtThatEntry) {
 
 TEST_F(AuditLogTampering, WithAnyByteOfTheFixedColumnsIsFound) {
     for (const std::int64_t seq : {std::int64_t{1}, rotation, entries}) {
-        for (int byte = 0; byte < 32; ++byte) {
+        for (int byte = 0; byte < 32; byte += full_or(1, 5)) {
             for (const std::string column : {"mac", "prev_mac"}) {
                 const std::string sql = fmt::format("{0} = set_byte({0}, {1}, get_byte({0}, {1}) # 16)", column, byte);
                 ASSERT_EQ(after(change(seq, sql)), found("changed", seq)) << sql;
             }
         }
-        for (int byte = 0; byte < 16; ++byte) {
+        for (int byte = 0; byte < 16; byte += full_or(1, 5)) {
             const std::string sql = fmt::format(
                 "entry_id = encode(set_byte(uuid_send(entry_id), {0},"
                 " get_byte(uuid_send(entry_id), {0}) # 1), 'hex')::uuid",
@@ -243,7 +243,7 @@ TEST_F(AuditLogTampering, IsFoundAtEveryPlaceWhateverTheChunksAre) {
         const VerifyOptions options{.progress = {}, .chunk_entries = chunk};
         const auto in_chunks = [&](const std::string& sql) { return after(sql, "acme", options); };
         ASSERT_EQ(in_chunks("SELECT 1"), untouched_) << chunk;
-        for (std::int64_t seq = 1; seq <= entries; ++seq) {
+        for (std::int64_t seq = 1; seq <= entries; seq += full_or(1, 3)) {
             ASSERT_EQ(in_chunks(change(seq, "actor = 'x'")), found("changed", seq)) << chunk;
             ASSERT_EQ(in_chunks(change(seq, "prev_mac = mac")), found("changed", seq)) << chunk;
             ASSERT_EQ(in_chunks(remove(fmt::format("seq = {}", seq))),

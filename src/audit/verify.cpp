@@ -30,10 +30,11 @@ Verification AuditLog::verify(Transaction& transaction, const TenantId& tenant, 
         LogRange range;
         read_range(transaction, tenant, range);
         ChainVerifier verifier(implementation_->cache.keyring(), range.ledger, tenant, std::move(chain_options));
+        const auto feed = [&](const SignedEntry& entry) { verifier.feed(entry); };
         std::optional<CopyReader> reader;
         const auto next_chunk = [&](std::int64_t begins) {
             if (options.progress) options.progress(verifier.entries(), std::max(range.last, begins));
-            reader.emplace([&](const SignedEntry& entry) { verifier.feed(entry); });
+            reader.emplace(feed);
         };
         const auto piece = [&](std::span<const std::byte> bytes) { reader->take(bytes); };
         read_pieces(transaction, tenant, range, {options.chunk_entries, next_chunk, piece});

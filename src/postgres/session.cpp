@@ -8,6 +8,7 @@
 
 #include "base/contract.hpp"
 #include "base/hash.hpp"
+#include "postgres/connection_string.hpp"
 #include "postgres/failure.hpp"
 #include "postgres/sqlstate.hpp"
 
@@ -42,19 +43,6 @@ std::string prepared_name(const Statement& statement) {
     return fmt::format("rowlock_{:016x}", fnv1a_64(statement.sql));
 }
 
-void check_syntax(const std::string& connection, std::source_location where) {
-    const bool is_plain_name = connection.find('=') == std::string::npos && !connection.starts_with("postgres");
-    if (connection.empty() || is_plain_name) return;
-    char* message = nullptr;
-    PQconninfoOption* const parsed = PQconninfoParse(connection.c_str(), &message);
-    if (parsed == nullptr) {
-        const std::string reason = first_line(message == nullptr ? "out of memory" : message);
-        PQfreemem(message);
-        throw InvalidInput("the connection string can't be read: " + reason, where);
-    }
-    PQconninfoFree(parsed);
-}
-
 }  // namespace
 
 Session::Session(const DatabaseOptions& options, std::source_location where) {
@@ -65,7 +53,7 @@ Session::Session(const DatabaseOptions& options, std::source_location where) {
 }
 
 void Session::connect(const DatabaseOptions& options, std::source_location where) {
-    check_syntax(options.connection, where);
+    require_readable(options.connection);
     // Later entries win: first what the connection string may override, then the string, then what it may not.
     const std::array keywords{
         "fallback_application_name", "keepalives_idle", "keepalives_interval", "keepalives_count",
@@ -142,14 +130,13 @@ void Session::queue(const Statement& statement, const std::vector<Parameter>& pa
         values.push_back(parameter.text() ? parameter.text()->c_str() : nullptr);
     }
     const auto count = static_cast<int>(values.size());
-    const std::string text(statement.sql);
     const std::string name = prepares_ ? prepared_name(statement) : std::string();
     const bool known = prepared_.contains(name);
     if (!prepares_ || (!known && prepared_.size() >= prepared_max)) {
-        require_sent(PQsendQueryParams(connection, text.c_str(), count, nullptr, values.data(), nullptr, nullptr, 0));
+        require_sent(PQsendQueryParams(connection, std::string(statement.sql).c_str(), count, nullptr, values.data(), nullptr, nullptr, 0));
     } else {
         if (!known) {
-            require_sent(PQsendPrepare(connection, name.c_str(), text.c_str(), 0, nullptr));
+            require_sent(PQsendPrepare(connection, name.c_str(), std::string(statement.sql).c_str(), 0, nullptr));
             prepared_.insert(name);
             queue_.push_back({statement, true});
         }

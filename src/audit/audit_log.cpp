@@ -1,0 +1,312 @@
+#include "rowlock/audit_log.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "audit/audit_log_implementation.hpp"
+#include "audit/signing.hpp"
+#include "base/contract.hpp"
+#include "postgres/transaction_state.hpp"
+#include "rowlock/error.hpp"
+
+namespace rowlock {
+
+namespace {
+
+constexpr std::string_view head_lock_class = "audit head";
+constexpr std::string_view reserved_actions = "rowlock.";
+/// First half of the two-part advisory keys of this queue.
+constexpr int queue_namespace = 0x726c6171;  // "rlaq"
+
+/// Locks: one transaction-scoped advisory lock per tenant (or per hash, where two tenants' hashes meet), ascending, until
+/// the transaction ends. It only queues: a crowd waiting on the row itself wakes two waiters at each handover, this queue
+/// one. What makes the numbers correct is lock_head.
+constexpr Statement join_queue{
+    "audit.join_queue",
+    "SELECT pg_advisory_xact_lock($1, queue.key)"
+    "  FROM (SELECT DISTINCT hashtext(tenant) AS key FROM unnest($2::text[]) AS tenant ORDER BY key) AS queue",
+    true};
+
+/// Under row-level security only the tenant of the transaction can be written.
+constexpr Statement set_tenant{"audit.set_tenant", "SELECT set_config('rowlock.tenant', $1, true)"};
+
+/// Locks: the tenant's state row, FOR UPDATE, until the transaction ends.
+constexpr Statement lock_head{"audit.lock_head",
+                              "SELECT last_seq, head_mac, key_id FROM rowlock.tenant_seq WHERE tenant_id = $1 FOR UPDATE",
+                              true};
+
+/// Locks: the new row, until the transaction ends; waits for another first user. Only on first use.
+constexpr Statement make_head{"audit.make_head",
+                              "INSERT INTO rowlock.tenant_seq (tenant_id) VALUES ($1) ON CONFLICT DO NOTHING", true};
+
+/// Takes no lock. A statement of its own, behind lock_head: the snapshot of lock_head itself may be older than the wait
+/// in it, and would miss an entry that the holder before us committed; likewise the clock.
+constexpr Statement read_under_lock{
+    "audit.read_under_lock",
+    "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, row_security_active('rowlock.audit_log'),"
+    "       ledger.ledger_id, entry.seq, entry.entry_id, entry.actor, entry.action, entry.object, entry.data"
+    "  FROM rowlock.ledger LEFT JOIN rowlock.audit_log AS entry"
+    "    ON entry.tenant_id = $1 AND entry.entry_id = ANY ($2::uuid[])"};
+
+/// Locks: none that is not held. The function checks that the entry follows the head, moves the head and inserts.
+constexpr Statement append_entry{"audit.append_entry",
+                                 "SELECT rowlock.append_entry($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"};
+constexpr Statement append_entries{"audit.append_entries",
+                                   "SELECT rowlock.append_entries($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"};
+
+/// Takes no lock.
+constexpr Statement list_entries{
+    "audit.list",
+    "SELECT seq, entry_id, (extract(epoch FROM recorded_at) * 1000000)::bigint, actor, action, object, data, key_id"
+    "  FROM rowlock.audit_log WHERE tenant_id = $1 AND seq >= $2 ORDER BY seq LIMIT $3"};
+
+/// Takes no lock. Tenants of the log itself as well as of the state rows: one of the two may have been tampered away.
+/// The recursion steps from tenant to tenant by the primary key, and so does not read the whole log.
+constexpr Statement list_tenants{
+    "audit.tenants",
+    "WITH RECURSIVE logged(tenant_id) AS ("
+    "    (SELECT tenant_id FROM rowlock.audit_log ORDER BY tenant_id LIMIT 1)"
+    "    UNION ALL"
+    "    SELECT (SELECT log.tenant_id FROM rowlock.audit_log AS log WHERE log.tenant_id > logged.tenant_id"
+    "             ORDER BY log.tenant_id LIMIT 1)"
+    "      FROM logged WHERE logged.tenant_id IS NOT NULL)"
+    " SELECT tenant_id FROM logged WHERE tenant_id IS NOT NULL"
+    " UNION SELECT tenant_id FROM rowlock.tenant_seq ORDER BY tenant_id"};
+
+std::optional<Mac> mac_of(const Row& row, std::size_t column) {
+    if (row.is_null(column)) return std::nullopt;
+    const auto bytes = row.bytes(column);
+    Mac mac{};
+    contract(bytes.size() == mac.size(), "a stored MAC has 32 bytes, as its CHECK says");
+    std::ranges::copy(bytes, mac.begin());
+    return mac;
+}
+
+/// What one tenant's locked head and the look under its lock gave.
+struct LockedTenant {
+    LedgerId ledger{};
+    SigningSituation situation;
+};
+
+Head head_of(const Row& row) { return {row.integer(0), mac_of(row, 1), row.optional_text(2)}; }
+
+LockedTenant look_under_lock(const Rows& head, const Rows& rows, const TenantId& tenant) {
+    if (rows.empty()) throw SetupError("rowlock.ledger is empty: the schema is damaged, its one row is gone");
+    if (!rows[0].boolean(1)) {
+        throw SetupError("row-level security does not apply to this role, so nothing keeps the tenants apart: connect as a "
+                         "member of rowlock_app that is neither superuser nor BYPASSRLS (or set the role rowlock_app)");
+    }
+    contract(head.size() == 1, "a tenant's head is one row: " + tenant.text());
+    LockedTenant locked;
+    locked.ledger = EntryId::parse(rows[0].text(2)).bytes();
+    locked.situation.head = head_of(head[0]);
+    locked.situation.clock = rows[0].integer(0);
+    for (const Row row : rows) {
+        if (row.is_null(3)) continue;
+        AuditEntry content{EntryId::parse(row.text(4)), row.optional_text(5), row.optional_text(6), row.optional_text(7),
+                           row.optional_text(8)};
+        locked.situation.existing.push_back({row.integer(3), std::move(content)});
+    }
+    return locked;
+}
+
+/// The entries of one call, by tenant in the order of their locks.
+struct TenantBatch {
+    TenantId tenant;
+    std::vector<std::size_t> places;  ///< In what the caller gave.
+    std::vector<const AuditEntry*> entries;
+    std::vector<std::optional<std::string>> ids;
+};
+
+std::vector<TenantBatch> by_tenant(std::span<const TenantEntry> entries) {
+    std::map<std::string_view, TenantBatch> batches;
+    for (std::size_t place = 0; place < entries.size(); ++place) {
+        const auto& [tenant, entry] = entries[place];
+        if (entry.action && entry.action->starts_with(reserved_actions)) {
+            throw InvalidInput(fmt::format("action \"{}\" begins with \"{}\", which is the log's own", *entry.action,
+                                           reserved_actions));
+        }
+        auto& batch = batches.try_emplace(tenant.text(), TenantBatch{tenant, {}, {}, {}}).first->second;
+        batch.places.push_back(place);
+        batch.entries.push_back(&entry);
+        batch.ids.emplace_back(entry.id.text());
+    }
+    std::vector<TenantBatch> ordered;
+    for (auto& [text, batch] : batches) ordered.push_back(std::move(batch));
+    return ordered;
+}
+
+/// One call of append_all on its transaction.
+class Appending {
+  public:
+    Appending(Transaction& transaction, std::vector<TenantBatch> batches)
+        : transaction_(transaction), batches_(std::move(batches)), switches_tenant_(!transaction.tenant()) {}
+
+    void check_order() {
+        auto& acquisitions = transaction_.state().acquisitions;
+        for (const Acquisition& earlier : acquisitions) {
+            if (earlier.lock_class != head_lock_class) continue;
+            contract(batches_.size() == 1 && batches_[0].tenant.text() == earlier.key,
+                     "entries of several tenants in one transaction are one call of append_all: a tenant added later "
+                     "deadlocks with a transaction that does it the other way round");
+            return;
+        }
+        for (const TenantBatch& batch : batches_) {
+            acquisitions.push_back({head_lock_class, batch.tenant.text(), std::source_location::current()});
+        }
+    }
+
+    std::vector<LockedTenant> lock() {
+        std::vector<Query> queries;
+        if (transaction_.isolation() == IsolationLevel::read_committed) queries.push_back(queue_query());
+        const std::size_t first = queries.size();
+        for (const TenantBatch& batch : batches_) add_lock_queries(batch, false, queries);
+        auto rows = transaction_.execute_all(std::move(queries));
+        const std::size_t width = switches_tenant_ ? 3 : 2;
+        std::vector<LockedTenant> locked;
+        for (std::size_t i = 0; i < batches_.size(); ++i) {
+            const std::size_t at = first + (i + 1) * width - 2;
+            locked.push_back(rows[at].empty() ? make_and_lock(batches_[i])
+                                              : look_under_lock(rows[at], rows[at + 1], batches_[i].tenant));
+        }
+        return locked;
+    }
+
+    void enqueue(const TenantBatch& batch, const std::vector<SignedRow>& rows) {
+        if (rows.empty()) return;
+        if (switches_tenant_) transaction_.enqueue(set_tenant, {batch.tenant});
+        if (rows.size() == 1) {
+            const SignedRow& row = rows.front();
+            transaction_.enqueue(append_entry,
+                                 {batch.tenant, row.seq, row.content.id, row.recorded_at, row.content.actor,
+                                  row.content.action, row.content.object, row.content.data, row.key_id,
+                                  std::span<const std::byte>(row.prev_mac), std::span<const std::byte>(row.mac)});
+        } else {
+            transaction_.enqueue(append_entries, columns_of(batch.tenant, rows));
+        }
+    }
+
+    void finish() {
+        if (switches_tenant_) transaction_.enqueue(set_tenant, {""});
+        transaction_.state().wants_to_be_last = "an audit append";
+    }
+
+    [[nodiscard]] const std::vector<TenantBatch>& batches() const noexcept { return batches_; }
+
+  private:
+    Query queue_query() const {
+        std::vector<std::optional<std::string>> tenants;
+        for (const TenantBatch& batch : batches_) tenants.emplace_back(batch.tenant.text());
+        return {join_queue, {queue_namespace, Parameter::array(tenants)}};
+    }
+
+    void add_lock_queries(const TenantBatch& batch, bool first_use, std::vector<Query>& queries) const {
+        if (switches_tenant_) queries.push_back({set_tenant, {batch.tenant}});
+        if (first_use) queries.push_back({make_head, {batch.tenant}});
+        queries.push_back({lock_head, {batch.tenant}});
+        queries.push_back({read_under_lock, {batch.tenant, Parameter::array(batch.ids)}});
+    }
+
+    /// The tenant's first use, or at least it was: any number of first users may be doing the same.
+    LockedTenant make_and_lock(const TenantBatch& batch) {
+        std::vector<Query> queries;
+        add_lock_queries(batch, true, queries);
+        const auto rows = transaction_.execute_all(std::move(queries));
+        const Rows& head = rows[rows.size() - 2];
+        if (head.empty()) {
+            // The snapshot is older than the row that another first user committed.
+            throw ServerError({.sqlstate = "40001",
+                               .message = "the tenant's first entry was appended by another transaction meanwhile",
+                               .statement = std::string(lock_head.name)},
+                              Recovery::run_again);
+        }
+        return look_under_lock(head, rows.back(), batch.tenant);
+    }
+
+    static std::vector<Parameter> columns_of(const TenantId& tenant, const std::vector<SignedRow>& rows) {
+        constexpr std::size_t column_count = 10;
+        std::array<std::vector<std::optional<std::string>>, column_count> columns;
+        for (const SignedRow& row : rows) {
+            std::size_t at = 0;
+            columns[at++].emplace_back(std::to_string(row.seq));
+            columns[at++].emplace_back(row.content.id.text());
+            columns[at++].emplace_back(std::to_string(row.recorded_at));
+            columns[at++].push_back(row.content.actor);
+            columns[at++].push_back(row.content.action);
+            columns[at++].push_back(row.content.object);
+            columns[at++].push_back(row.content.data);
+            columns[at++].emplace_back(row.key_id);
+            columns[at++].push_back(Parameter(std::span<const std::byte>(row.prev_mac)).text());
+            columns[at++].push_back(Parameter(std::span<const std::byte>(row.mac)).text());
+        }
+        std::vector<Parameter> parameters{tenant};
+        for (const auto& column : columns) parameters.push_back(Parameter::array(column));
+        return parameters;
+    }
+
+    Transaction& transaction_;
+    std::vector<TenantBatch> batches_;
+    bool switches_tenant_;
+};
+
+}  // namespace
+
+AuditLog::AuditLog(Keyring keyring) : implementation_(std::make_unique<Implementation>(std::move(keyring))) {}
+AuditLog::~AuditLog() = default;
+AuditLog::AuditLog(AuditLog&&) noexcept = default;
+AuditLog& AuditLog::operator=(AuditLog&&) noexcept = default;
+
+AppendOutcome AuditLog::append(Transaction& transaction, const AuditEntry& entry) const {
+    const TenantEntry one{transaction.required_tenant(), entry};
+    return append_all(transaction, std::span(&one, 1)).front();
+}
+
+std::vector<AppendOutcome> AuditLog::append_all(Transaction& transaction, std::span<const TenantEntry> entries) const {
+    if (entries.empty()) return {};
+    Appending appending(transaction, by_tenant(entries));
+    for (const TenantBatch& batch : appending.batches()) {
+        if (transaction.tenant() && batch.tenant != *transaction.tenant()) {
+            throw InvalidInput(fmt::format("an entry is for tenant {}, the transaction for tenant {}: leave the tenant out "
+                                           "of the policy to append for several",
+                                           batch.tenant.text(), transaction.tenant()->text()));
+        }
+    }
+    appending.check_order();
+    transaction.state().wants_to_be_last = {};
+    const auto locked = appending.lock();
+    std::vector<std::optional<AppendOutcome>> outcomes(entries.size());
+    for (std::size_t i = 0; i < locked.size(); ++i) {
+        const TenantBatch& batch = appending.batches()[i];
+        auto keys = implementation_->cache.take(locked[i].ledger, batch.tenant);
+        const SignedBatch signed_batch = sign_entries(*keys, locked[i].situation, batch.entries);
+        implementation_->cache.give_back(std::move(keys));
+        appending.enqueue(batch, signed_batch.rows);
+        for (std::size_t j = 0; j < batch.places.size(); ++j) outcomes[batch.places[j]] = signed_batch.outcomes[j];
+    }
+    appending.finish();
+    std::vector<AppendOutcome> result;
+    for (const auto& outcome : outcomes) result.push_back(*outcome);
+    return result;
+}
+
+std::vector<StoredEntry> AuditLog::list(Transaction& transaction, std::int64_t first_seq, std::int64_t count_max) {
+    const Rows rows =
+        transaction.execute(list_entries, {transaction.required_tenant(), first_seq, std::max<std::int64_t>(count_max, 0)});
+    std::vector<StoredEntry> entries;
+    for (const Row row : rows) {
+        entries.push_back({row.integer(0), EntryId::parse(row.text(1)), row.integer(2), row.optional_text(3),
+                           row.optional_text(4), row.optional_text(5), row.optional_text(6), std::string(row.text(7))});
+    }
+    return entries;
+}
+
+std::vector<TenantId> AuditLog::tenants(Transaction& transaction) {
+    std::vector<TenantId> tenants;
+    for (const Row row : transaction.execute(list_tenants)) tenants.emplace_back(std::string(row.text(0)));
+    return tenants;
+}
+
+}  // namespace rowlock

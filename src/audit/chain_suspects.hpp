@@ -1,0 +1,77 @@
+// Entries whose MAC does not fit, kept to find out where they come from.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "audit/frame.hpp"
+
+namespace rowlock {
+
+/// How much is spent on telling where a bad entry comes from. Whether it is bad never depends on these.
+struct SuspectLimits {
+    std::size_t entries_max = 256;
+    std::size_t bytes_max = 4U << 20U;
+    /// Bytes hashed to try places, in all: about a quarter of a second.
+    std::size_t trial_bytes_max = 128U << 20U;
+};
+
+struct Suspect {
+    std::int64_t seq = 0;
+    std::array<std::byte, 16> entry_id{};
+    std::int64_t recorded_at = 0;
+    std::optional<std::string> actor;
+    std::optional<std::string> action;
+    std::optional<std::string> object;
+    std::optional<std::string> data;
+    std::string key_id;
+    std::vector<std::byte> prev_mac;
+    std::vector<std::byte> mac;
+
+    /// The chain does not use its key here.
+    bool key_unexpected = false;
+    /// A second entry of its seq, which has been reported as such.
+    bool extra = false;
+    /// The entry after it is true and follows neither its stored nor its recomputed MAC.
+    bool next_unlinked = false;
+
+    std::optional<std::int64_t> belongs_at;
+    std::optional<TenantId> belongs_to;
+
+    [[nodiscard]] SignedEntry view() const;
+};
+
+class SuspectList {
+  public:
+    SuspectList(SuspectLimits limits, std::vector<TenantId> other_tenants)
+        : limits_(limits), other_tenants_(std::move(other_tenants)) {}
+
+    /// The index, or nothing where the list is full.
+    std::optional<std::size_t> add(const SignedEntry& entry);
+    [[nodiscard]] Suspect& operator[](std::size_t index) { return suspects_[index]; }
+    [[nodiscard]] std::vector<Suspect>& all() { return suspects_; }
+
+    /// A seq that no entry has: a suspect may belong there.
+    void add_vacant(std::int64_t first, std::int64_t last);
+
+    /// Looks for the place of every suspect: at the seqs of the others and the vacant ones, in the other tenants, and
+    /// anywhere up to `seq_max`.
+    void locate(ChainKeys& keys, const LedgerId& ledger, std::int64_t seq_max);
+
+  private:
+    bool fits(ChainKeys& keys, const Suspect& suspect, std::int64_t seq);
+    bool locate_at_candidates(ChainKeys& keys, Suspect& suspect);
+    bool locate_anywhere(ChainKeys& keys, Suspect& suspect, std::int64_t seq_max, std::size_t bytes_to_leave);
+
+    SuspectLimits limits_;
+    std::vector<TenantId> other_tenants_;
+    std::vector<Suspect> suspects_;
+    std::vector<std::int64_t> vacant_;
+    std::size_t bytes_ = 0;
+    std::size_t trial_bytes_left_ = 0;
+};
+
+}  // namespace rowlock

@@ -1,0 +1,69 @@
+#include "audit/log_reader.hpp"
+
+#include "audit/copy_reader.hpp"
+#include "rowlock/error.hpp"
+
+namespace rowlock {
+
+namespace {
+
+/// Takes no lock.
+constexpr Statement fix_the_end{
+    "audit.fix_the_end",
+    "SELECT ledger.ledger_id, head.last_seq, head.head_mac, head.key_id,"
+    "       (SELECT min(seq) FROM rowlock.audit_log WHERE tenant_id = $1),"
+    "       (SELECT max(seq) FROM rowlock.audit_log WHERE tenant_id = $1)"
+    "  FROM rowlock.ledger LEFT JOIN rowlock.tenant_seq AS head ON head.tenant_id = $1"};
+
+/// COPY takes no parameters: it reads these settings, which end with the transaction. Steps over a hole, however wide.
+/// Takes no lock.
+constexpr Statement choose_chunk{
+    "audit.choose_chunk",
+    "SELECT begins, set_config('rowlock.chunk_tenant', $1, true), set_config('rowlock.chunk_from', begins::text, true),"
+    "       set_config('rowlock.chunk_to', least($3::bigint, begins - 1 + $4::bigint)::text, true)"
+    "  FROM (SELECT min(seq) AS begins FROM rowlock.audit_log"
+    "         WHERE tenant_id = $1 AND seq BETWEEN $2::bigint AND $3::bigint) AS entry"
+    " WHERE begins IS NOT NULL"};
+
+/// Takes no lock.
+constexpr Statement read_chunk{"audit.read_chunk",
+                               "COPY (SELECT " ROWLOCK_COPY_COLUMNS
+                               " FROM rowlock.audit_log"
+                               "       WHERE tenant_id = current_setting('rowlock.chunk_tenant')"
+                               "         AND seq BETWEEN current_setting('rowlock.chunk_from')::bigint"
+                               "                     AND current_setting('rowlock.chunk_to')::bigint"
+                               "       ORDER BY seq) TO STDOUT (FORMAT binary)"};
+
+}  // namespace
+
+void read_range(Transaction& transaction, const TenantId& tenant, LogRange& range) {
+    const Rows rows = transaction.execute(fix_the_end, {tenant});
+    if (rows.empty()) throw SetupError("rowlock.ledger is empty: the schema is damaged, its one row is gone");
+    const Row row = rows[0];
+    range.ledger = EntryId::parse(row.text(0)).bytes();
+    if (!row.is_null(1)) {
+        if (!row.is_null(2)) range.head_mac = row.bytes(2);
+        range.key_id = row.optional_text(3).value_or("");
+        range.state = StateRow{row.integer(1), range.head_mac, range.key_id};
+    }
+    if (row.is_null(4)) return;
+    range.first = row.integer(4);
+    range.last = row.integer(5);
+}
+
+void read_pieces(Transaction& transaction, const TenantId& tenant, const LogRange& range, std::int64_t chunk_entries,
+                 const std::function<void(std::int64_t)>& next_chunk,
+                 const std::function<void(std::span<const std::byte>)>& piece) {
+    std::int64_t from = range.first;
+    while (from <= range.last) {
+        const Rows chosen = transaction.execute(choose_chunk, {tenant, from, range.last, chunk_entries});
+        if (chosen.empty()) return;
+        const std::int64_t begins = chosen[0].integer(0);
+        next_chunk(begins);
+        transaction.copy_out(read_chunk, piece);
+        if (range.last - begins < chunk_entries) return;
+        from = begins + chunk_entries;
+    }
+}
+
+}  // namespace rowlock

@@ -1,0 +1,50 @@
+#include <algorithm>
+#include <optional>
+
+#include "audit/audit_log_implementation.hpp"
+#include "audit/chain.hpp"
+#include "audit/copy_reader.hpp"
+#include "audit/log_reader.hpp"
+#include "rowlock/audit_log.hpp"
+
+namespace rowlock {
+
+namespace {
+
+/// Takes no lock.
+constexpr Statement other_tenants{"audit.other_tenants",
+                                  "SELECT tenant_id FROM rowlock.tenant_seq WHERE tenant_id <> $1 LIMIT 1000"};
+
+bool has_changed_entries(const Verification& verification) {
+    return std::ranges::any_of(verification.findings,
+                               [](const Finding& finding) { return finding.kind == FindingKind::changed; });
+}
+
+}  // namespace
+
+Verification AuditLog::verify(Transaction& transaction, const TenantId& tenant, const VerifyOptions& options) const {
+    const auto run = [&](ChainVerifierOptions chain_options) {
+        LogRange range;
+        read_range(transaction, tenant, range);
+        ChainVerifier verifier(implementation_->cache.keyring(), range.ledger, tenant, std::move(chain_options));
+        std::optional<CopyReader> reader;
+        read_pieces(
+            transaction, tenant, range, options.chunk_entries,
+            [&](std::int64_t begins) {
+                if (options.progress) options.progress(verifier.entries(), std::max(range.last, begins));
+                reader.emplace([&](const SignedEntry& entry) { verifier.feed(entry); });
+            },
+            [&](std::span<const std::byte> piece) { reader->take(piece); });
+        return verifier.finish(range.state);
+    };
+    const Verification verification = run({});
+    if (!has_changed_entries(verification)) return verification;
+    // Changed, or another tenant's? A second reading tells, with the other tenants' keys to try: rare, and worth it.
+    ChainVerifierOptions chain_options;
+    for (const Row row : transaction.execute(other_tenants, {tenant})) {
+        chain_options.other_tenants.emplace_back(std::string(row.text(0)));
+    }
+    return chain_options.other_tenants.empty() ? verification : run(std::move(chain_options));
+}
+
+}  // namespace rowlock

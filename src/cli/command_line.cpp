@@ -1,0 +1,196 @@
+#include "cli/command_line.hpp"
+
+#include <CLI/CLI.hpp>
+#include <exception>
+#include <functional>
+#include <string>
+
+#include "cli/commands/commands.hpp"
+#include "cli/explain.hpp"
+#include "cli/output.hpp"
+
+namespace rowlock::cli {
+
+namespace {
+
+constexpr const char* description =
+    "rowlock keeps relational data consistent when many writers touch it at once, on a real PostgreSQL.\n"
+    "\n"
+    "Without --db it works on a private PostgreSQL of its own, which it makes and starts when it is needed.\n"
+    "Begin with:  rowlock demo\n";
+
+constexpr const char* closing_words =
+    "Exit codes: 0 fine; 1 a finding (tampered, busy); 2 wrong usage or set-up, nothing half-done;\n"
+    "3 could not tell (a key is not at hand). Errors go to stderr.\n";
+
+constexpr int writers_max = 64;
+
+/// What the words of a command line were read into. The commands point into it, so it outlives the parse.
+struct Words {
+    Context context;
+    UninstallOptions uninstall;
+    AppendOptions append;
+    ListOptions list;
+    VerifyCommandOptions verify;
+    DemoOptions demo;
+    BenchAppendOptions bench_append;
+    BenchVerifyOptions bench_verify;
+    std::vector<std::string> psql;
+    std::function<Exit()> chosen;
+};
+
+void add_globals(CLI::App& app, Globals& globals) {
+    app.add_option("--db", globals.db, "A PostgreSQL: a libpq URI or keyword string. Default: the private server")
+        ->envname("ROWLOCK_DB")
+        ->type_name("URI");
+    app.add_option("--data", globals.data, "Folder of the private server. Default: rowlock/ under XDG_STATE_HOME")
+        ->type_name("DIR");
+    app.add_option("--keyring", globals.keyring, "Keyring file. Default: rowlock/keyring.json under XDG_CONFIG_HOME")
+        ->envname("ROWLOCK_KEYRING")
+        ->type_name("FILE");
+    app.add_option("--keyring-command", globals.keyring_command, "A command that prints the keyring, from a KMS for one")
+        ->envname("ROWLOCK_KEYRING_COMMAND")
+        ->type_name("CMD");
+    app.add_flag("--json", globals.json, "Print JSON");
+}
+
+CLI::App* add_command(CLI::App& app, Words& words, const char* name, const char* help, std::function<Exit()> command) {
+    CLI::App* const added = app.add_subcommand(name, help);
+    added->fallthrough();
+    added->callback([&words, command = std::move(command)] { words.chosen = command; });
+    return added;
+}
+
+CLI::App* add_group(CLI::App& app, const char* name, const char* help) {
+    CLI::App* const group = app.add_subcommand(name, help);
+    group->fallthrough();
+    group->require_subcommand(1);
+    return group;
+}
+
+void add_server(CLI::App& app, Words& words) {
+    const Context& context = words.context;
+    CLI::App* const group = add_group(app, "server", "The private PostgreSQL");
+    add_command(*group, words, "start", "Make it if need be, and start it", [&] { return server_start(context); });
+    add_command(*group, words, "stop", "Stop it", [&] { return server_stop(context); });
+    add_command(*group, words, "status", "Is it there, and how to connect", [&] { return server_status(context); });
+    CLI::App* const psql = add_command(*group, words, "psql", "Open psql on it; arguments for psql after --",
+                                       [&] { return server_psql(context, words.psql); });
+    psql->add_option("arguments", words.psql, "Arguments for psql");
+    add_command(*group, words, "destroy", "Stop it and remove it with everything in it",
+                [&] { return server_destroy(context); });
+}
+
+void add_schema(CLI::App& app, Words& words) {
+    const Context& context = words.context;
+    CLI::App* const group = add_group(app, "schema", "The tables, functions and roles, versioned");
+    add_command(*group, words, "install", "Install it, or bring it up to date", [&] { return schema_install(context); });
+    add_command(*group, words, "status", "The installed version; exit code 1 unless it is this program's",
+                [&] { return schema_show_status(context); });
+    add_command(*group, words, "sql", "Print all of it, for a DBA who installs by hand",
+                [&] { return schema_print_sql(context); });
+    CLI::App* const uninstall = add_command(*group, words, "uninstall", "Drop it with every entry and number in it",
+                                            [&] { return schema_uninstall(context, words.uninstall); });
+    uninstall->add_flag("--yes", words.uninstall.yes, "Mean it");
+}
+
+void add_keys(CLI::App& app, Words& words) {
+    const Context& context = words.context;
+    CLI::App* const group = add_group(app, "keys", "The HMAC keys, in a file of mode 0600");
+    add_command(*group, words, "new", "Make a keyring with one key", [&] { return keys_new(context); });
+    add_command(*group, words, "list", "The ids of its keys", [&] { return keys_list(context); });
+    add_command(*group, words, "rotate", "Add a key that signs from now on", [&] { return keys_rotate(context); });
+}
+
+void add_log(CLI::App& app, Words& words) {
+    const Context& context = words.context;
+    CLI::App* const adding =
+        add_command(app, words, "append", "Append one entry, or many from lines of JSON", [&] { return append(context, words.append); });
+    adding->add_option("--tenant", words.append.tenant, "Whose log");
+    adding->add_option("--actor", words.append.actor, "Who did it");
+    adding->add_option("--action", words.append.action, "What was done");
+    adding->add_option("--object", words.append.object, "To what");
+    adding->add_option("--data", words.append.data, "JSON, kept and signed byte for byte")->type_name("JSON");
+    adding->add_option("--entry-id", words.append.entry_id, "A UUID of your own: the same one is appended once")
+        ->type_name("UUID");
+    adding->add_option("--jsonl", words.append.jsonl,
+                       R"(Lines {"tenant":…,"actor":…,"action":…,"object":…,"data":…,"entry_id":…}; - for stdin)")
+        ->type_name("FILE");
+    adding->add_option("--writers", words.append.writers, "Connections at once, for --jsonl")
+        ->check(CLI::Range(1, writers_max))
+        ->capture_default_str();
+    adding->add_flag("--skip-bad", words.append.skip_bad, "Leave bad lines out and go on");
+
+    CLI::App* const listing =
+        add_command(app, words, "list", "Entries of a tenant", [&] { return list(context, words.list); });
+    listing->add_option("--tenant", words.list.tenant, "Whose log")->required();
+    listing->add_option("--from", words.list.from, "First number")->check(CLI::PositiveNumber)->capture_default_str();
+    listing->add_option("--limit", words.list.limit, "At most so many")->check(CLI::PositiveNumber)->capture_default_str();
+
+    CLI::App* const verifying = add_command(app, words, "verify", "Check the chain: INTACT, TAMPERED or UNVERIFIABLE",
+                                            [&] { return verify(context, words.verify); });
+    verifying->add_option("--tenant", words.verify.tenant, "Whose log");
+    verifying->add_flag("--all", words.verify.all, "Every tenant");
+}
+
+void add_shows(CLI::App& app, Words& words) {
+    const Context& context = words.context;
+    CLI::App* const tour = add_command(app, words, "demo", "The tour, on real input: the commits of a git repository",
+                                       [&] { return demo(context, words.demo); });
+    tour->add_option("--repository", words.demo.repository, "A git repository")->type_name("DIR")->capture_default_str();
+    tour->add_option("--writers", words.demo.writers, "Writers at once")
+        ->check(CLI::Range(2, writers_max))
+        ->capture_default_str();
+
+    CLI::App* const bench = add_group(app, "bench", "Comparisons side by side, in one run");
+    CLI::App* const appending = add_command(*bench, words, "append", "Ways to number and append, by clients and tenants",
+                                            [&] { return bench_append(context, words.bench_append); });
+    appending->add_option("--clients", words.bench_append.clients, "Numbers of clients. Default: 1 8 32")
+        ->check(CLI::Range(1, 128));
+    appending->add_option("--seconds", words.bench_append.seconds, "Seconds for each figure")
+        ->check(CLI::Range(0.1, 600.0))
+        ->capture_default_str();
+    CLI::App* const checking = add_command(*bench, words, "verify", "verify against the same COPY thrown away",
+                                           [&] { return bench_verify(context, words.bench_verify); });
+    checking->add_option("--entries", words.bench_verify.entries, "Length of the log")
+        ->check(CLI::PositiveNumber)
+        ->capture_default_str();
+}
+
+int fail(const std::exception& fault) {
+    const Explanation explanation = explain(fault);
+    print_note("rowlock: " + explanation.line);
+    return static_cast<int>(explanation.exit);
+}
+
+}  // namespace
+
+int run(int argument_count, char** arguments) {
+    Words words;
+    words.context.style = Style::of_this_process();
+    CLI::App app(description, "rowlock");
+    app.footer(closing_words);
+    app.set_version_flag("--version", std::string("rowlock ") + ROWLOCK_VERSION);
+    app.require_subcommand(1);
+    add_globals(app, words.context.globals);
+    add_shows(app, words);
+    add_log(app, words);
+    add_keys(app, words);
+    add_schema(app, words);
+    add_server(app, words);
+    try {
+        app.parse(argument_count, arguments);
+    } catch (const CLI::Success& asked) {
+        return app.exit(asked);
+    } catch (const CLI::ParseError& wrong) {
+        print_note(std::string("rowlock: ") + wrong.what() + "; see rowlock --help, or rowlock COMMAND --help");
+        return static_cast<int>(Exit::setup);
+    }
+    try {
+        return static_cast<int>(words.chosen());
+    } catch (const std::exception& fault) {
+        return fail(fault);
+    }
+}
+
+}  // namespace rowlock::cli

@@ -1,0 +1,289 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <functional>
+#include <map>
+#include <thread>
+
+#include "cli/commands/commands.hpp"
+#include "cli/git_log.hpp"
+#include "cli/output.hpp"
+#include "cli/scratch_database.hpp"
+#include "json/json.hpp"
+#include "rowlock/audit_log.hpp"
+#include "rowlock/error.hpp"
+
+namespace rowlock::cli {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Enough for a rate that means something, little enough for the two minutes that the tour may take.
+constexpr std::size_t commits_max = 20000;
+/// The tampering needs a first, a last and some entries between.
+constexpr std::int64_t entries_min = 5;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+std::string rate(std::size_t count, double seconds) {
+    return grouped(static_cast<std::int64_t>(static_cast<double>(count) / seconds)) + "/s";
+}
+
+TenantEntry entry_of(const Commit& commit) {
+    std::vector<std::string> files;
+    for (const std::string& file : commit.files) files.push_back(quote_json(file));
+    AuditEntry entry;
+    entry.actor = commit.author;
+    entry.action = "commit";
+    entry.object = commit.hash;
+    entry.data = JsonObject().text("date", commit.date).text("subject", commit.subject).raw("files", json_array(files)).str();
+    constexpr std::size_t tenant_bytes_max = 256;
+    const std::string tenant = commit.author.empty() ? "unknown" : commit.author.substr(0, tenant_bytes_max);
+    return {TenantId(tenant), std::move(entry)};
+}
+
+/// Gives each entry to whichever of the writers is free: all of them work on the same tenants at once.
+void write_at_once(int writers, const std::vector<TenantEntry>& entries,
+                   const std::function<void(const TenantEntry&)>& write) {
+    std::atomic<std::size_t> next{0};
+    std::vector<std::exception_ptr> faults(static_cast<std::size_t>(writers));
+    {
+        std::vector<std::jthread> threads;
+        for (auto& fault : faults) {
+            threads.emplace_back([&] {
+                try {
+                    for (std::size_t i = next++; i < entries.size(); i = next++) write(entries[i]);
+                } catch (...) {
+                    fault = std::current_exception();
+                    next = entries.size();
+                }
+            });
+        }
+    }
+    for (const auto& fault : faults) {
+        if (fault) std::rethrow_exception(fault);
+    }
+}
+
+constexpr Statement count_numbers{
+    "demo.count",
+    "SELECT count(*), count(DISTINCT (tenant_id, seq)),"
+    "       coalesce((SELECT sum(longest - numbers) FROM (SELECT max(seq) AS longest, count(DISTINCT seq) AS numbers"
+    "                 FROM rowlock.audit_log GROUP BY tenant_id) AS tenant), 0)"
+    "  FROM rowlock.audit_log"};
+
+constexpr Statement make_naive_table{"demo.naive_table",
+                                     "CREATE TABLE naive_log (tenant_id text NOT NULL, seq bigint NOT NULL, data json)"};
+constexpr Statement naive_index{"demo.naive_index", "CREATE INDEX ON naive_log (tenant_id, seq)"};
+constexpr Statement naive_read{"demo.naive_read",
+                               "SELECT coalesce(max(seq), 0) + 1 FROM naive_log WHERE tenant_id = $1"};
+constexpr Statement naive_write{"demo.naive_write", "INSERT INTO naive_log (tenant_id, seq, data) VALUES ($1, $2, $3)"};
+constexpr Statement count_naive{
+    "demo.count_naive",
+    "SELECT coalesce(sum(uses - 1), 0), count(*) FILTER (WHERE uses > 1), coalesce(max(uses), 0)"
+    "  FROM (SELECT count(*) AS uses FROM naive_log GROUP BY tenant_id, seq) AS number"};
+
+struct Tampering {
+    std::string_view what;
+    std::string_view sql;  ///< $1 is the tenant, $2 the number of its entries.
+};
+
+/// Each done in a transaction that is rolled back once verify has looked. The middle is entry $2 / 2.
+constexpr Tampering tamperings[] = {
+    {"change what an entry says",
+     "UPDATE rowlock.audit_log SET actor = 'nobody' WHERE tenant_id = $1 AND seq = $2::bigint / 2"},
+    {"remove an entry in the middle",
+     "DELETE FROM rowlock.audit_log WHERE tenant_id = $1 AND seq = $2::bigint / 2"},
+    {"swap two entries",
+     "UPDATE rowlock.audit_log SET seq = CASE seq WHEN 2 THEN $2::bigint - 1 ELSE 2 END"
+     " WHERE tenant_id = $1 AND seq IN (2, $2::bigint - 1)"},
+    {"move an entry to another tenant",
+     "UPDATE rowlock.audit_log SET tenant_id = tenant_id || ' (moved)' WHERE tenant_id = $1 AND seq = $2::bigint / 2"},
+    {"cut off the newest entry",
+     "DELETE FROM rowlock.audit_log WHERE tenant_id = $1 AND seq = $2::bigint"},
+};
+
+class Tour {
+  public:
+    Tour(const Context& context, const DemoOptions& options)
+        : context_(context),
+          options_(options),
+          commits_(read_git_log(options.repository, commits_max)),
+          scratch_(context, "rowlock_demo"),
+          app_(scratch_.as_app(static_cast<std::size_t>(options.writers))),
+          owner_(scratch_.as_owner(static_cast<std::size_t>(options.writers))),
+          log_(Keyring::generate()) {
+        for (const Commit& commit : commits_) entries_.push_back(entry_of(commit));
+    }
+
+    Exit run() {
+        print_line(fmt::format("Real input: {} commits of the git repository in {}; the tenant is the author.",
+                               grouped(static_cast<std::int64_t>(entries_.size())), options_.repository));
+        append_with_rowlock();
+        append_with_max();
+        const bool intact = verify_all();
+        const bool all_found = tamper();
+        cost();
+        print_line("");
+        print_line(tinted(context_.style, Tone::strong, "Try next:"));
+        print_line("  rowlock append --tenant acme --actor ann --action invoice.paid --data '{\"invoice\":1}'");
+        print_line("  rowlock list --tenant acme");
+        print_line("  rowlock verify --all");
+        return intact && all_found && gaps_ == 0 && duplicates_ == 0 ? Exit::fine : Exit::finding;
+    }
+
+  private:
+    void heading(int number, std::string_view text) {
+        print_line("");
+        print_line(tinted(context_.style, Tone::strong, fmt::format("{}. {}", number, text)));
+    }
+
+    void append_with_rowlock() {
+        heading(1, fmt::format("{} writers append all of them at once, numbered per tenant and chained", options_.writers));
+        const auto start = Clock::now();
+        write_at_once(options_.writers, entries_, [&](const TenantEntry& given) {
+            app_.transact({.tenant = given.tenant}, [&](Transaction& transaction) {
+                if (!std::holds_alternative<Appended>(log_.append(transaction, given.entry))) {
+                    throw InvalidInput("an entry id came twice");
+                }
+            });
+        });
+        ours_seconds_ = seconds_since(start);
+        const Rows rows =
+            owner_.transact({}, [](Transaction& transaction) { return transaction.execute(count_numbers); });
+        duplicates_ = rows[0].integer(0) - rows[0].integer(1);
+        gaps_ = rows[0].integer(2);
+        print_line(fmt::format("   {} entries in {:.1f} s ({}), each one its own durable commit", grouped(rows[0].integer(0)),
+                               ours_seconds_, rate(entries_.size(), ours_seconds_)));
+        const bool good = duplicates_ == 0 && gaps_ == 0;
+        print_line("   " + tinted(context_.style, good ? Tone::good : Tone::bad,
+                                  fmt::format("{} duplicate numbers, {} gaps", duplicates_, gaps_)));
+    }
+
+    void append_with_max() {
+        heading(2, fmt::format("{} writers do the same with SELECT max(seq) + 1, then INSERT", options_.writers));
+        owner_.transact({}, [](Transaction& transaction) {
+            transaction.execute(make_naive_table);
+            transaction.execute(naive_index);
+        });
+        const auto start = Clock::now();
+        write_at_once(options_.writers, entries_, [&](const TenantEntry& given) {
+            owner_.transact({}, [&](Transaction& transaction) {
+                const std::int64_t next = transaction.execute(naive_read, {given.tenant}).only().integer(0);
+                transaction.enqueue(naive_write, {given.tenant, next, given.entry.data});
+            });
+        });
+        naive_seconds_ = seconds_since(start);
+        const Rows rows = owner_.transact({}, [](Transaction& transaction) { return transaction.execute(count_naive); });
+        print_line(fmt::format("   {} entries in {:.1f} s ({})", grouped(static_cast<std::int64_t>(entries_.size())),
+                               naive_seconds_, rate(entries_.size(), naive_seconds_)));
+        print_line("   " + tinted(context_.style, rows[0].integer(0) == 0 ? Tone::plain : Tone::bad,
+                                  fmt::format("{} duplicates: {} numbers were given more than once, one of them {} times",
+                                              grouped(rows[0].integer(0)), grouped(rows[0].integer(1)),
+                                              rows[0].integer(2))));
+    }
+
+    bool verify_all() {
+        heading(3, "verify reads every chain");
+        const auto start = Clock::now();
+        std::map<std::int64_t, TenantId> by_size;
+        bool intact = true;
+        std::size_t tenants = 0;
+        owner_.transact({}, [&](Transaction& transaction) {
+            for (const TenantId& tenant : AuditLog::tenants(transaction)) {
+                const Verification verification = log_.verify(transaction, tenant);
+                intact = intact && verification.verdict == Verdict::intact;
+                by_size.insert_or_assign(verification.entries, tenant);
+                ++tenants;
+            }
+        });
+        verify_seconds_ = seconds_since(start);
+        print_line(fmt::format("   {} tenants, {} entries in {:.2f} s ({}): {}", tenants, grouped(static_cast<std::int64_t>(entries_.size())),
+                               verify_seconds_, rate(entries_.size(), verify_seconds_),
+                               tinted(context_.style, intact ? Tone::good : Tone::bad, intact ? "INTACT" : "TAMPERED")));
+        if (by_size.empty() || by_size.rbegin()->first < entries_min) {
+            throw InvalidInput(fmt::format("the rest of the tour needs a repository in which one author has at least {} "
+                                           "commits; name one with --repository DIR",
+                                           entries_min));
+        }
+        victim_entries_ = by_size.rbegin()->first;
+        victim_.emplace(by_size.rbegin()->second);
+        return intact;
+    }
+
+    bool tamper() {
+        heading(4, fmt::format("A superuser turns the triggers off and tampers with the {} entries of {}",
+                               grouped(victim_entries_), victim_->text()));
+        bool all_found = true;
+        for (const Tampering& tampering : tamperings) {
+            const Verification verification = verify_after(tampering);
+            all_found = all_found && verification.verdict == Verdict::tampered;
+            print_line(fmt::format("   {}:", tampering.what));
+            for (const Finding& finding : verification.findings) {
+                const std::string line = fmt::format("entry {} {}: {}", finding.seq, name_of(finding.kind), finding.detail);
+                print_line("     " + tinted(context_.style, Tone::good, one_line(line, std::max<std::size_t>(context_.style.width, 40) - 6)));
+            }
+            if (verification.findings.empty()) print_line("     " + tinted(context_.style, Tone::bad, "not found"));
+        }
+        return all_found;
+    }
+
+    /// Tampers, verifies and rolls back.
+    Verification verify_after(const Tampering& tampering) {
+        struct RollBack {};
+        Verification verification;
+        try {
+            owner_.transact({}, [&](Transaction& transaction) {
+                transaction.execute({"demo.triggers_off", "ALTER TABLE rowlock.audit_log DISABLE TRIGGER ALL"});
+                transaction.execute({"demo.key_off", "ALTER TABLE rowlock.audit_log DROP CONSTRAINT audit_log_pkey"});
+                transaction.execute({"demo.tamper", tampering.sql}, {*victim_, victim_entries_});
+                verification = log_.verify(transaction, *victim_);
+                throw RollBack{};
+            });
+        } catch (const RollBack&) {
+            // As intended: the next tampering begins with the true log again.
+        }
+        return verification;
+    }
+
+    void cost() {
+        heading(5, "What it cost");
+        print_line(fmt::format("   numbers, chain, row-level security and audit: {}; MAX+1 without any of it: {} ({:.2f}×)",
+                               rate(entries_.size(), ours_seconds_), rate(entries_.size(), naive_seconds_),
+                               naive_seconds_ / ours_seconds_));
+        print_line(fmt::format("   verify: {}", rate(entries_.size(), verify_seconds_)));
+        print_line("   (rowlock bench append compares them properly)");
+    }
+
+    const Context& context_;
+    const DemoOptions& options_;
+    std::vector<Commit> commits_;
+    std::vector<TenantEntry> entries_;
+    ScratchDatabase scratch_;
+    Database app_;
+    Database owner_;
+    AuditLog log_;
+    double ours_seconds_ = 0;
+    double naive_seconds_ = 0;
+    double verify_seconds_ = 0;
+    std::int64_t duplicates_ = 0;
+    std::int64_t gaps_ = 0;
+    std::int64_t victim_entries_ = 0;
+    std::optional<TenantId> victim_;
+};
+
+}  // namespace
+
+Exit demo(const Context& context, const DemoOptions& options) {
+    if (!context.globals.db.empty()) {
+        throw InvalidInput("the demo tampers with tables as a superuser, so it runs on the private server alone; leave out "
+                           "--db and ROWLOCK_DB");
+    }
+    return Tour(context, options).run();
+}
+
+}  // namespace rowlock::cli

@@ -1,0 +1,55 @@
+#include <fmt/format.h>
+
+#include "cli/commands/commands.hpp"
+#include "cli/connection.hpp"
+#include "cli/output.hpp"
+
+namespace rowlock::cli {
+
+namespace {
+
+void print_key(const Context& context, std::string_view what, const Keyring& keyring) {
+    const std::string path = keyring_path(context.globals).string();
+    if (context.globals.json) {
+        print_line(JsonObject().text("keyring", path).text("active", keyring.active_id()).str());
+    } else {
+        print_line(fmt::format("{}: {} in {}", what, keyring.active_id(), path));
+    }
+}
+
+}  // namespace
+
+Exit keys_new(const Context& context) {
+    const Keyring keyring = Keyring::generate();
+    keyring.create_file(keyring_path(context.globals));
+    print_key(context, "new key", keyring);
+    if (!context.globals.json) print_note("keep a copy of the file where the database is not: without it nothing can be verified");
+    return Exit::fine;
+}
+
+Exit keys_list(const Context& context) {
+    const Keyring keyring = Keyring::load(keyring_path(context.globals));
+    std::vector<std::string> elements;
+    for (const std::string& id : keyring.ids()) {
+        const bool active = id == keyring.active_id();
+        if (context.globals.json) {
+            elements.push_back(JsonObject().text("id", id).boolean("active", active).str());
+        } else {
+            print_line(active ? id + "  active: signs new entries" : id + "  verifies old entries");
+        }
+    }
+    if (context.globals.json) print_line(json_array(elements));
+    return Exit::fine;
+}
+
+Exit keys_rotate(const Context& context) {
+    const Keyring keyring = Keyring::load(keyring_path(context.globals)).rotated();
+    keyring.replace_file(keyring_path(context.globals));
+    print_key(context, "new active key", keyring);
+    if (!context.globals.json) {
+        print_note("each tenant's next append writes a rotation entry, signed with the old key; keep the old keys");
+    }
+    return Exit::fine;
+}
+
+}  // namespace rowlock::cli

@@ -1,0 +1,62 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/commands/commands.hpp"
+#include "cli/connection.hpp"
+#include "cli/output.hpp"
+#include "rowlock/audit_log.hpp"
+
+namespace rowlock::cli {
+
+namespace {
+
+/// Entries fetched at a time, so that memory stays small whatever --limit says.
+constexpr std::int64_t page_entries = 1000;
+
+std::string as_json(const TenantId& tenant, const StoredEntry& entry) {
+    JsonObject object;
+    object.text("tenant", tenant.text()).number("seq", entry.seq).text("entry_id", entry.id.text());
+    object.text("recorded_at", utc_time(entry.recorded_at));
+    object.text("actor", entry.actor).text("action", entry.action).text("object", entry.object);
+    object.raw("data", entry.data ? *entry.data : "null").text("key_id", entry.key_id);
+    return object.str();
+}
+
+}  // namespace
+
+Exit list(const Context& context, const ListOptions& options) {
+    const TenantId tenant(options.tenant);
+    const auto database = open_database(context, Access::app);
+    Table table({"seq", "recorded at", "actor", "action", "object", "data"});
+    std::int64_t next = options.from;
+    std::int64_t left = options.limit;
+    std::int64_t shown = 0;
+    while (left > 0) {
+        const auto page = database->transact({.tenant = tenant}, [&](Transaction& transaction) {
+            return AuditLog::list(transaction, next, std::min(left, page_entries));
+        });
+        for (const StoredEntry& entry : page) {
+            if (context.globals.json) {
+                print_line(as_json(tenant, entry));
+            } else {
+                table.add({std::to_string(entry.seq), utc_time(entry.recorded_at), entry.actor.value_or("-"),
+                           entry.action.value_or("-"), entry.object.value_or("-"), entry.data.value_or("-")});
+            }
+            next = entry.seq + 1;
+        }
+        shown += static_cast<std::int64_t>(page.size());
+        left -= static_cast<std::int64_t>(page.size());
+        if (static_cast<std::int64_t>(page.size()) < page_entries) break;
+    }
+    if (context.globals.json) return Exit::fine;
+    if (shown == 0) {
+        print_line(fmt::format("tenant {} has no entry from {} on", tenant.text(), options.from));
+        return Exit::fine;
+    }
+    for (const std::string& line : table.lines(context.style)) print_line(line);
+    if (left == 0) print_note(fmt::format("there may be more: --from {}", next));
+    return Exit::fine;
+}
+
+}  // namespace rowlock::cli

@@ -1,0 +1,23 @@
+#include "cli/context.hpp"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string_view>
+
+namespace rowlock::cli {
+
+Style Style::of_this_process() {
+    Style style;
+    const char* const no_color = std::getenv("NO_COLOR");    // NOLINT(concurrency-mt-unsafe): before any thread
+    const char* const terminal = std::getenv("TERM");        // NOLINT(concurrency-mt-unsafe): before any thread
+    const bool dumb = terminal == nullptr || std::string_view(terminal) == "dumb";
+    style.color = isatty(STDOUT_FILENO) == 1 && !dumb && (no_color == nullptr || *no_color == '\0');
+    style.progress = isatty(STDERR_FILENO) == 1 && !dumb;
+    winsize size{};
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) style.width = size.ws_col;
+    return style;
+}
+
+}  // namespace rowlock::cli

@@ -1,0 +1,3 @@
+#include "cli/command_line.hpp"
+
+int main(int argument_count, char** arguments) { return rowlock::cli::run(argument_count, arguments); }

@@ -1,0 +1,129 @@
+#include "rowlock/schema.hpp"
+
+#include <fmt/format.h>
+
+#include "schema/migrations.hpp"
+
+namespace rowlock {
+
+namespace {
+
+constexpr int server_version_min = 150000;
+
+/// Lock: the installers' advisory lock, until the transaction ends.
+constexpr Statement lock_installers{"schema.lock_installers", lock_installers_sql, true};
+
+/// Lock: none.
+constexpr Statement look_for_schema{"schema.look_for",
+                                    "SELECT to_regclass('rowlock.schema_version') IS NOT NULL,"
+                                    " current_setting('server_version_num')::int, current_setting('server_encoding'),"
+                                    " current_setting('server_version')"};
+
+/// Lock: ACCESS SHARE on schema_version, as every SELECT.
+constexpr Statement read_version{"schema.read_version", "SELECT coalesce(max(version), 0) FROM rowlock.schema_version"};
+
+/// Lock: none.
+constexpr Statement read_role{"schema.read_role", "SELECT current_setting('role')"};
+constexpr Statement restore_role{"schema.restore_role", "SELECT set_config('role', $1, true)"};
+
+/// Lock: ACCESS EXCLUSIVE on everything in the schema, until the transaction ends.
+constexpr Statement drop_schema{"schema.drop", "DROP SCHEMA IF EXISTS rowlock CASCADE", true};
+
+int current_version() {
+    return embedded_migrations().back().number;
+}
+
+struct Surroundings {
+    bool has_schema;
+    std::int64_t server_version;
+    std::string server_version_text;
+    std::string encoding;
+};
+
+Surroundings look_around(Transaction& transaction) {
+    const Rows rows = transaction.execute(look_for_schema);
+    const Row row = rows.only();
+    return {row.boolean(0), row.integer(1), std::string(row.text(3)), std::string(row.text(2))};
+}
+
+int installed_version(Transaction& transaction, const Surroundings& surroundings) {
+    if (!surroundings.has_schema) return 0;
+    return static_cast<int>(transaction.execute(read_version).only().integer(0));
+}
+
+void require_fitting_server(const Surroundings& surroundings) {
+    if (surroundings.server_version < server_version_min) {
+        throw SetupError(
+            fmt::format("the schema needs PostgreSQL 15 or later; this server is {}: upgrade it, or use "
+                        "another",
+                        surroundings.server_version_text));
+    }
+    if (surroundings.encoding != "UTF8") {
+        throw SetupError(
+            fmt::format("the schema needs a database in UTF8; this one is in {}: make one with CREATE "
+                        "DATABASE … ENCODING 'UTF8' TEMPLATE template0",
+                        surroundings.encoding));
+    }
+}
+
+void refuse_newer(const SchemaStatus& status) {
+    if (status.installed <= status.current) return;
+    throw SetupError(
+        fmt::format("the database has version {} of the schema rowlock, this program knows version {}: use a "
+                    "newer rowlock",
+                    status.installed, status.current));
+}
+
+/// A migration takes on rowlock_owner and then resets the role; what the transaction had before is put back.
+void run_migration(Transaction& transaction, const Migration& migration) {
+    const std::string name = fmt::format("schema.migration_{:03}", migration.number);
+    const std::string role(transaction.execute(read_role).only().text(0));
+    transaction.execute_script({name, migration.sql});
+    transaction.execute(restore_role, {role});
+}
+
+}  // namespace
+
+SchemaStatus schema_status(Transaction& transaction) {
+    return {installed_version(transaction, look_around(transaction)), current_version()};
+}
+
+SchemaStatus install_schema(Transaction& transaction) {
+    // Above READ COMMITTED the snapshot is older than the lock: what another installer has just committed is not in it.
+    if (transaction.isolation() != IsolationLevel::read_committed) {
+        throw InvalidInput("the schema is installed at READ COMMITTED: set it in the policy of the transaction");
+    }
+    transaction.execute(lock_installers);
+    const Surroundings surroundings = look_around(transaction);
+    require_fitting_server(surroundings);
+    const SchemaStatus before{installed_version(transaction, surroundings), current_version()};
+    refuse_newer(before);
+    for (const Migration& migration : embedded_migrations()) {
+        if (migration.number > before.installed) run_migration(transaction, migration);
+    }
+    return schema_status(transaction);
+}
+
+void uninstall_schema(Transaction& transaction) {
+    transaction.execute_all({{lock_installers, {}}, {drop_schema, {}}});
+}
+
+void require_schema(Transaction& transaction) {
+    const SchemaStatus status = schema_status(transaction);
+    refuse_newer(status);
+    if (status.installed == 0) {
+        throw SetupError("the database has no schema rowlock: run `rowlock schema install`");
+    }
+    if (status.installed < status.current) {
+        throw SetupError(
+            fmt::format("the database has version {} of the schema rowlock, this program needs version "
+                        "{}: run `rowlock schema install`",
+                        status.installed, status.current));
+    }
+}
+
+std::string schema_sql() {
+    return psql_script(embedded_migrations());
+}
+
+}  // namespace rowlock

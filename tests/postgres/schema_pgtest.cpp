@@ -1,0 +1,238 @@
+// The schema: installed once whoever asks and however many ask at once, and closed to everybody who was given nothing.
+#include "rowlock/schema.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "rowlock/database.hpp"
+#include "schema/migrations.hpp"
+#include "support/test_database.hpp"
+
+namespace rowlock {
+namespace {
+
+using testing::HasSubstr;
+using namespace std::chrono_literals;
+
+const TransactionPolicy patient{.lock_wait_max = 60s, .deadline = 120s};
+
+class Schema : public testing::Test {
+  protected:
+    std::string text(std::string_view sql) {
+        return database_.transact({}, [&](Transaction& transaction) {
+            return std::string(transaction.execute({"test.text", sql}).only().text(0));
+        });
+    }
+    void run(std::string_view sql) {
+        database_.transact({}, [&](Transaction& transaction) { transaction.execute_script({"test.run", sql}); });
+    }
+    SchemaStatus install() { return database_.transact(patient, install_schema); }
+
+    TestDatabase server_;
+    Database database_{server_.uri()};
+};
+
+TEST_F(Schema, IsNotInstalledAtFirst) {
+    const SchemaStatus status = database_.transact({}, schema_status);
+    EXPECT_EQ(status.installed, 0);
+    EXPECT_EQ(status.current, static_cast<int>(embedded_migrations().size()));
+}
+
+TEST_F(Schema, InstallsToTheVersionOfThisBuild) {
+    const SchemaStatus status = install();
+    EXPECT_EQ(status.installed, status.current);
+    EXPECT_NO_THROW(database_.transact({}, require_schema));
+}
+
+TEST_F(Schema, InstalledASecondTimeStaysAsItIs) {
+    install();
+    const std::string ledger = text("SELECT ledger_id FROM rowlock.ledger");
+    const SchemaStatus status = install();
+    EXPECT_EQ(status.installed, status.current);
+    EXPECT_EQ(text("SELECT ledger_id FROM rowlock.ledger"), ledger);
+}
+
+TEST_F(Schema, RecordsEachMigrationUnderTheNumberAndNameOfItsFile) {
+    install();
+    int expected = 0;
+    const Rows rows = database_.transact({}, [](Transaction& transaction) {
+        return transaction.execute({"test.versions", "SELECT version, name FROM rowlock.schema_version ORDER BY 1"});
+    });
+    ASSERT_EQ(rows.size(), embedded_migrations().size());
+    for (const Migration& migration : embedded_migrations()) {
+        EXPECT_EQ(migration.number, ++expected);
+        const Row row = rows[static_cast<std::size_t>(expected - 1)];
+        EXPECT_EQ(row.integer(0), migration.number);
+        EXPECT_EQ(row.text(1), migration.name);
+    }
+}
+
+TEST_F(Schema, InstalledByEightAtOnceIsInstalledOnce) {
+    std::vector<std::thread> installers;
+    std::atomic<int> succeeded = 0;
+    for (int i = 0; i < 8; ++i) {
+        installers.emplace_back([&] {
+            Database own(server_.uri());
+            const SchemaStatus status = own.transact(patient, install_schema);
+            if (status.installed == status.current) ++succeeded;
+        });
+    }
+    for (std::thread& installer : installers) installer.join();
+    EXPECT_EQ(succeeded, 8);
+    EXPECT_EQ(text("SELECT count(*) FROM rowlock.ledger"), "1");
+}
+
+TEST_F(Schema, InstallsInTwoDatabasesOfOneServerAtOnce) {
+    TestDatabase other_server;
+    std::thread other([&] { Database(other_server.uri()).transact(patient, install_schema); });
+    install();
+    other.join();
+    EXPECT_NO_THROW(database_.transact({}, require_schema));
+    EXPECT_NO_THROW(Database(other_server.uri()).transact({}, require_schema));
+}
+
+TEST_F(Schema, RefusesToInstallAboveReadCommitted) {
+    const TransactionPolicy policy{.isolation = IsolationLevel::repeatable_read};
+    EXPECT_THROW(static_cast<void>(database_.transact(policy, install_schema)), InvalidInput);
+}
+
+TEST_F(Schema, RefusesANewerDatabaseAndNamesBothVersions) {
+    install();
+    run("INSERT INTO rowlock.schema_version (version, name) VALUES (900, 'from_the_future')");
+    const std::string own_version = std::to_string(embedded_migrations().size());
+    try {
+        install();
+        FAIL() << "installed over a newer schema";
+    } catch (const SetupError& error) {
+        EXPECT_THAT(error.what(), HasSubstr("version 900"));
+        EXPECT_THAT(error.what(), HasSubstr("version " + own_version));
+        EXPECT_THAT(error.what(), HasSubstr("use a newer rowlock"));
+    }
+    EXPECT_THROW(database_.transact({}, require_schema), SetupError);
+}
+
+TEST_F(Schema, SaysWhatToDoWhereItIsMissing) {
+    try {
+        database_.transact({}, require_schema);
+        FAIL() << "there is no schema";
+    } catch (const SetupError& error) {
+        EXPECT_THAT(error.what(), HasSubstr("rowlock schema install"));
+    }
+}
+
+TEST_F(Schema, TellsAnyRoleOfItsVersion) {
+    install();
+    run("CREATE ROLE rowlock_test_nobody NOLOGIN");
+    Database nobody({.connection = server_.uri(), .role = "rowlock_test_nobody"});
+    EXPECT_NO_THROW(nobody.transact({}, require_schema));
+    run("DROP ROLE rowlock_test_nobody");
+}
+
+TEST_F(Schema, PrintedForPsqlIsTakenAsUpToDateAfterwards) {
+    const std::filesystem::path file =
+        std::filesystem::temp_directory_path() / ("rowlock_schema_" + text("SELECT current_database()") + ".sql");
+    std::ofstream(file) << schema_sql();
+    const std::string command = "psql -X -q -d '" + server_.uri() + "' -f '" + file.string() + "' >/dev/null 2>&1";
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): one thread runs here
+    const int first = std::system(command.c_str());
+    EXPECT_EQ(first, 0);
+    const std::string ledger = text("SELECT ledger_id FROM rowlock.ledger");
+    EXPECT_EQ(install().installed, static_cast<int>(embedded_migrations().size()));
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): one thread runs here
+    EXPECT_NE(std::system(command.c_str()), 0) << "a second run must change nothing and say so";
+    EXPECT_EQ(text("SELECT ledger_id FROM rowlock.ledger"), ledger);
+    std::filesystem::remove(file);
+}
+
+TEST_F(Schema, KeepsTheRoleThatTheTransactionHad) {
+    run("CREATE ROLE rowlock_test_installer SUPERUSER NOLOGIN");
+    Database installer({.connection = server_.uri(), .role = "rowlock_test_installer"});
+    const std::string role = installer.transact(patient, [](Transaction& transaction) {
+        install_schema(transaction);
+        return std::string(transaction.execute({"test.role", "SELECT current_user"}).only().text(0));
+    });
+    EXPECT_EQ(role, "rowlock_test_installer");
+    run("DROP ROLE rowlock_test_installer");
+}
+
+TEST_F(Schema, IsInstalledByARoleThatIsNoSuperuser) {
+    run("CREATE ROLE rowlock_test_dba NOLOGIN CREATEROLE");
+    run("DO $$ BEGIN EXECUTE format('GRANT CREATE ON DATABASE %I TO rowlock_test_dba', current_database()); END $$");
+    Database dba({.connection = server_.uri(), .role = "rowlock_test_dba"});
+    EXPECT_NO_THROW(static_cast<void>(dba.transact(patient, install_schema)));
+    EXPECT_NO_THROW(dba.transact(patient, uninstall_schema));
+    run("DROP OWNED BY rowlock_test_dba; DROP ROLE rowlock_test_dba");
+}
+
+TEST_F(Schema, IsRefusedToARoleWithoutTheRights) {
+    run("CREATE ROLE rowlock_test_guest NOLOGIN");
+    Database guest({.connection = server_.uri(), .role = "rowlock_test_guest"});
+    try {
+        static_cast<void>(guest.transact(patient, install_schema));
+        ADD_FAILURE() << "a guest installed a schema";
+    } catch (const ServerError& error) {
+        EXPECT_EQ(error.sqlstate(), "42501");
+        EXPECT_EQ(error.recovery(), Recovery::give_up);
+    }
+    run("DROP ROLE rowlock_test_guest");
+}
+
+TEST_F(Schema, UninstalledIsGoneAndCanBeInstalledAnew) {
+    install();
+    const std::string ledger = text("SELECT ledger_id FROM rowlock.ledger");
+    database_.transact(patient, uninstall_schema);
+    EXPECT_EQ(database_.transact({}, schema_status).installed, 0);
+    EXPECT_NO_THROW(database_.transact(patient, uninstall_schema));
+    install();
+    EXPECT_NE(text("SELECT ledger_id FROM rowlock.ledger"), ledger);
+}
+
+TEST_F(Schema, BelongsToItsOwnerWhoeverInstalled) {
+    install();
+    EXPECT_EQ(text("SELECT count(*) FROM pg_class WHERE relnamespace = 'rowlock'::regnamespace"
+                   " AND relowner <> 'rowlock_owner'::regrole"),
+              "0");
+    EXPECT_EQ(text("SELECT count(*) FROM pg_proc WHERE pronamespace = 'rowlock'::regnamespace"
+                   " AND proowner <> 'rowlock_owner'::regrole"),
+              "0");
+}
+
+TEST_F(Schema, GivesPublicNoFunctionAndPinsEverySearchPath) {
+    install();
+    EXPECT_EQ(text("SELECT count(*) FROM pg_proc WHERE pronamespace = 'rowlock'::regnamespace AND (proacl IS NULL"
+                   " OR EXISTS (SELECT FROM aclexplode(proacl) AS granted WHERE granted.grantee = 0))"),
+              "0");
+    EXPECT_EQ(text("SELECT count(*) FROM pg_proc WHERE pronamespace = 'rowlock'::regnamespace"
+                   " AND NOT coalesce('search_path=pg_catalog, pg_temp' = ANY (proconfig), false)"),
+              "0");
+}
+
+TEST_F(Schema, GivesNobodyButTheOwnerAnUpdateOfAWholeTable) {
+    install();
+    EXPECT_EQ(text("SELECT count(*) FROM pg_class, aclexplode(relacl) AS granted"
+                   " WHERE relnamespace = 'rowlock'::regnamespace AND granted.grantee <> relowner"
+                   " AND granted.privilege_type IN ('UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER', 'REFERENCES')"),
+              "0");
+}
+
+TEST_F(Schema, ForcesRowLevelSecurityOnEveryTableWithATenant) {
+    install();
+    EXPECT_EQ(text("SELECT string_agg(relname, ' ' ORDER BY relname) FROM pg_class JOIN pg_attribute ON attrelid ="
+                   " pg_class.oid WHERE relnamespace = 'rowlock'::regnamespace AND relkind = 'r'"
+                   " AND attname = 'tenant_id' AND relrowsecurity AND relforcerowsecurity"),
+              "audit_log sequence_counter tenant_seq");
+    EXPECT_EQ(text("SELECT count(*) FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid"
+                   " WHERE relnamespace = 'rowlock'::regnamespace AND relkind IN ('r', 'p')"
+                   " AND attname = 'tenant_id' AND NOT (relrowsecurity AND relforcerowsecurity)"),
+              "0");
+}
+
+}  // namespace
+}  // namespace rowlock

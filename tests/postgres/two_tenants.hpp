@@ -1,0 +1,111 @@
+// A database with the schema, two tenants A and B, and a login that is a member of rowlock_app and of nothing else.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rowlock/database.hpp"
+#include "rowlock/schema.hpp"
+#include "support/test_database.hpp"
+
+namespace rowlock {
+
+/// As the server told it; empty where the statement was not refused.
+struct Answer {
+    std::string sqlstate;
+    std::string message;
+    std::string detail;
+    std::string rows;
+
+    bool operator==(const Answer&) const = default;
+};
+
+struct Refusal {
+    std::string sql;
+    std::string sqlstate;
+};
+
+inline std::string replaced(std::string text, std::string_view from, std::string_view to) {
+    for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+        text.replace(at, from.size(), to);
+    }
+    return text;
+}
+
+inline std::string as_login(const std::string& address, const std::string& login) {
+    if (address.find("://") == std::string::npos) return address + " user=" + login + " password=test";
+    return address + (address.find('?') == std::string::npos ? '?' : '&') + "user=" + login + "&password=test";
+}
+
+/// An entry of `tenant` with the MACs 32 × prev and 32 × mac, both two hexadecimal digits.
+inline std::string append_sql(const std::string& tenant, int seq, const std::string& prev, const std::string& mac) {
+    return "SELECT rowlock.append_entry('" + tenant + "', " + std::to_string(seq) +
+           ", gen_random_uuid(), 1700000000123456, 'me', 'made', 'it', '{\"a\":  1}', 'k1', decode(repeat('" + prev +
+           "', 32), 'hex'), decode(repeat('" + mac + "', 32), 'hex'))";
+}
+
+class TwoTenants : public testing::Test {
+  protected:
+    void SetUp() override {
+        superuser_.transact({.lock_wait_max = std::chrono::seconds(60)}, [](Transaction& transaction) {
+            install_schema(transaction);
+            transaction.execute_script(
+                {"test.login",
+                 "DO $$ BEGIN CREATE ROLE rowlock_test_shop LOGIN PASSWORD 'test' IN ROLE rowlock_app;"
+                 " EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$"});
+        });
+        app_.emplace(as_login(server_.uri(), "rowlock_test_shop"));
+        for (const std::string tenant : {"A", "B"}) {
+            app_->transact({.tenant = TenantId(tenant)}, [&](Transaction& transaction) {
+                run(transaction, "INSERT INTO rowlock.tenant_seq (tenant_id) VALUES ('" + tenant + "')");
+                run(transaction, append_sql(tenant, 1, "00", "01"));
+                run(transaction, "SELECT rowlock.next_number('" + tenant + "', 'invoice')");
+            });
+        }
+    }
+    void TearDown() override { app_.reset(); }
+
+    static Rows run(Transaction& transaction, const std::string& sql) { return transaction.execute({"test", sql}); }
+
+    static Answer ask(Database& database, const std::optional<std::string>& tenant, const std::string& sql) {
+        TransactionPolicy policy{.lock_wait_max = std::chrono::seconds(2), .attempts_max = 1};
+        if (tenant) policy.tenant = TenantId(*tenant);
+        try {
+            return database.transact(policy, [&](Transaction& transaction) {
+                const Rows rows = run(transaction, sql);
+                std::string text = std::string(rows.command_tag()) + ":";
+                for (const Row row : rows) text += row.optional_text(0).value_or("NULL") + ";";
+                return Answer{{}, {}, {}, text};
+            });
+        } catch (const ServerError& error) {
+            return {error.sqlstate(), error.report().message, error.report().detail, {}};
+        }
+    }
+    Answer app(const std::string& sql) { return ask(*app_, "A", sql); }
+    Answer app_without_tenant(const std::string& sql) { return ask(*app_, std::nullopt, sql); }
+    std::string rows_of(Database& database, const std::string& sql) { return ask(database, std::nullopt, sql).rows; }
+    std::string everything() {
+        return rows_of(superuser_, "SELECT t::text FROM rowlock.tenant_seq t ORDER BY 1") +
+               rows_of(superuser_, "SELECT l::text FROM rowlock.audit_log l ORDER BY 1") +
+               rows_of(superuser_, "SELECT c::text FROM rowlock.sequence_counter c ORDER BY 1");
+    }
+    /// Each is refused with its SQLSTATE, nothing has changed, and the tenant can go on appending.
+    void expect_refused(const std::vector<Refusal>& refusals) {
+        const std::string before = everything();
+        for (const Refusal& refusal : refusals) {
+            const Answer answer = app(refusal.sql);
+            EXPECT_EQ(answer.sqlstate, refusal.sqlstate) << refusal.sql << "\n" << answer.message << answer.rows;
+        }
+        EXPECT_EQ(everything(), before);
+        EXPECT_EQ(app(append_sql("A", 2, "01", "02")).sqlstate, "");
+    }
+
+    TestDatabase server_;
+    Database superuser_{server_.uri()};
+    std::optional<Database> app_;
+};
+
+}  // namespace rowlock

@@ -173,7 +173,8 @@ bool wait_for_any(std::span<const AsyncSession* const> sessions, std::chrono::mi
     poll_on.reserve(sessions.size());
     for (const AsyncSession* session : sessions) poll_on.push_back({session->socket(), POLLIN, 0});
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(wait_max);
-    const timespec limit{seconds.count(), std::chrono::duration_cast<std::chrono::nanoseconds>(wait_max - seconds).count()};
+    const timespec limit{seconds.count(),
+                         std::chrono::duration_cast<std::chrono::nanoseconds>(wait_max - seconds).count()};
     return ppoll(poll_on.data(), poll_on.size(), &limit, nullptr) > 0;
 }
 

@@ -10,8 +10,8 @@ namespace rowlock::race {
 namespace {
 
 /// Text that runs text: what it touches is not written down.
-constexpr std::array<std::string_view, 7> running_words{"execute", "call", "fetch", "move", "dblink", "query_to_xml",
-                                                        "cursor_to_xml"};
+constexpr std::array<std::string_view, 7> running_words{"execute", "call",         "fetch",        "move",
+                                                        "dblink",  "query_to_xml", "cursor_to_xml"};
 
 class ReachFinder {
   public:

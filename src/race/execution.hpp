@@ -47,10 +47,10 @@ struct SaidNotice {
 
 enum class Verdict {
     done,
-    failed,              ///< The server refused a statement; `outcome` says how.
-    blocked,             ///< Waits for a session of the scenario.
-    blocked_by_others,   ///< Waits for somebody outside of the scenario.
-    disconnected,        ///< `\disconnect`, or the server ended the session.
+    failed,             ///< The server refused a statement; `outcome` says how.
+    blocked,            ///< Waits for a session of the scenario.
+    blocked_by_others,  ///< Waits for somebody outside of the scenario.
+    disconnected,       ///< `\disconnect`, or the server ended the session.
 };
 
 /// What is known of one session's step at the end of an event.
@@ -92,7 +92,7 @@ struct Event {
     std::vector<StepReport> reports{};  ///< The mover's first, then the woken ones in their order.
     std::vector<WakeChoice> wake_choices{};
     std::vector<LockLine> locks{};
-    Footprint footprint{};  ///< Of all reports together.
+    Footprint footprint{};                ///< Of all reports together.
     std::vector<std::string> violated{};  ///< `invariant always` that did not hold after it.
 };
 
@@ -109,8 +109,8 @@ struct InvariantAnswer {
 struct Ending {
     enum class Kind {
         complete,
-        stuck,    ///< Sessions wait, and nothing that can happen would free them.
-        failed,   ///< The server or the machinery did something that was not foreseen; `problem` says what.
+        stuck,   ///< Sessions wait, and nothing that can happen would free them.
+        failed,  ///< The server or the machinery did something that was not foreseen; `problem` says what.
     };
     Kind kind = Kind::complete;
     std::string problem{};

@@ -35,9 +35,8 @@ bool meet(const ResourceSet& one, const ResourceSet& other) {
 }
 
 bool locks_conflict(const ResourceSet& one, const ResourceSet& other) {
-    return std::ranges::any_of(one.entries(), [&](const auto& entry) {
-        return modes_conflict(entry.modes, other.modes(entry.resource));
-    });
+    return std::ranges::any_of(
+        one.entries(), [&](const auto& entry) { return modes_conflict(entry.modes, other.modes(entry.resource)); });
 }
 
 /// The half of the relation that is not symmetric: what `one` publishes or releases matters to `other`.

@@ -50,8 +50,8 @@ class FootprintTracker {
     Isolation isolation_;
     bool reads_surroundings_;
     bool has_snapshot_ = false;
-    ResourceSet held_{};      ///< As last seen.
-    ResourceSet taken_{};     ///< Everything that the transaction locked.
+    ResourceSet held_{};   ///< As last seen.
+    ResourceSet taken_{};  ///< Everything that the transaction locked.
     ResourceSet written_{};
 };
 

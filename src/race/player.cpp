@@ -17,7 +17,7 @@ constexpr auto connect_wait_max = std::chrono::seconds(10);
 constexpr auto aside_wait_max = std::chrono::seconds(30);
 
 /// What a session's text says of its isolation level; the strongest, since a weaker one asks for fewer dependencies.
-Isolation isolation_of(const Session& session, const PlayerOptions& options) {
+Isolation isolation_of(const SessionScript& session, const PlayerOptions& options) {
     std::string text = lower_case(session.setup);
     for (const Step& step : session.steps) text += " " + lower_case(step.sql);
     for (const auto& [name, value] : options.settings) text += " " + lower_case(value);
@@ -55,7 +55,7 @@ const Analysis& AnalysisCache::of(const std::string& text) {
     return known_.emplace(text, analyse(text, *catalog_)).first->second;
 }
 
-Player::Player(const Session& definition, std::size_t index, PlayerOptions options)
+Player::Player(const SessionScript& definition, std::size_t index, PlayerOptions options)
     : definition_(&definition), index_(index), options_(std::move(options)) {
     connect();
 }
@@ -127,13 +127,17 @@ void Player::run_instructions() {
                 send_statement(instruction);
                 if (need_ != Need::nothing) return;
                 break;
-            case Instruction::Kind::keep_row: keep_row(instruction); break;
+            case Instruction::Kind::keep_row:
+                keep_row(instruction);
+                break;
             case Instruction::Kind::jump_unless: {
                 std::string unset;
                 if (!is_true(substitute(instruction.text, variables_, unset))) instruction_ = instruction.target;
                 break;
             }
-            case Instruction::Kind::jump: instruction_ = instruction.target; break;
+            case Instruction::Kind::jump:
+                instruction_ = instruction.target;
+                break;
             case Instruction::Kind::disconnect:
                 link_->close();
                 disconnected_ = true;
@@ -225,12 +229,14 @@ void Player::finish_phase() {
                                    !report_.statements.empty() && report_.statements.back().tag != "ROLLBACK";
             return finish_statement(is_commit);
         }
-        case Phase::closing: return finish_statement(!failed_);
+        case Phase::closing:
+            return finish_statement(!failed_);
         case Phase::rolling_back:
             phase_ = Phase::idle;
             need_ = Need::nothing;
             return;
-        case Phase::idle: contract(false, "an idle session has no phase to end");
+        case Phase::idle:
+            contract(false, "an idle session has no phase to end");
     }
 }
 

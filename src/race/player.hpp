@@ -36,7 +36,7 @@ struct PlayerOptions {
 class Player {
   public:
     /// Both must outlive the player.
-    Player(const Session& definition, std::size_t index, PlayerOptions options);
+    Player(const SessionScript& definition, std::size_t index, PlayerOptions options);
 
     /// Back to the first step, on a fresh connection where the old one is gone. The tracker is new as well.
     void restart(const Catalog& catalog, AnalysisCache& analyses);
@@ -68,7 +68,7 @@ class Player {
     [[nodiscard]] bool is_disconnected() const noexcept { return disconnected_; }
     [[nodiscard]] int pid() const noexcept { return pid_; }
     [[nodiscard]] std::size_t index() const noexcept { return index_; }
-    [[nodiscard]] const Session& definition() const noexcept { return *definition_; }
+    [[nodiscard]] const SessionScript& definition() const noexcept { return *definition_; }
 
   private:
     enum class Phase { idle, opening, running, closing, rolling_back };
@@ -85,7 +85,7 @@ class Player {
     void collect();
     [[nodiscard]] StatementFacts facts() const;
 
-    const Session* definition_;
+    const SessionScript* definition_;
     std::size_t index_;
     PlayerOptions options_;
     std::unique_ptr<AsyncSession> link_;
@@ -106,10 +106,10 @@ class Player {
     bool wrapped_ = false;
     bool was_in_transaction_ = false;
     bool was_in_failed_transaction_ = false;
-    bool failed_ = false;            ///< The statement under way.
+    bool failed_ = false;  ///< The statement under way.
     bool step_failed_ = false;
-    std::string text_;               ///< The statement under way.
-    std::vector<HeldLock> locks_;    ///< As last looked at.
+    std::string text_;             ///< The statement under way.
+    std::vector<HeldLock> locks_;  ///< As last looked at.
     StepReport report_;
 };
 

@@ -30,11 +30,11 @@ class ScenarioError : public std::runtime_error {
 /// Source: https://www.postgresql.org/docs/15/protocol-flow.html#PROTOCOL-FLOW-MULTI-STATEMENT
 struct Instruction {
     enum class Kind {
-        send,        ///< `text` goes to the server.
-        keep_row,    ///< `\gset`: the row of the `send` before becomes variables, each name prefixed by `text`.
-        jump_unless, ///< `\if`: goes on at `target` unless the expression in `text` is true.
-        jump,        ///< The end of a branch with an `\else`: goes on at `target`.
-        disconnect,  ///< `\disconnect`: the client dies here.
+        send,         ///< `text` goes to the server.
+        keep_row,     ///< `\gset`: the row of the `send` before becomes variables, each name prefixed by `text`.
+        jump_unless,  ///< `\if`: goes on at `target` unless the expression in `text` is true.
+        jump,         ///< The end of a branch with an `\else`: goes on at `target`.
+        disconnect,   ///< `\disconnect`: the client dies here.
     };
     Kind kind;
     std::string text{};
@@ -61,7 +61,7 @@ struct ErrorPolicy {
     int retries = 0;
 };
 
-struct Session {
+struct SessionScript {
     std::string name;
     std::string setup{};
     std::string teardown{};
@@ -107,7 +107,7 @@ struct Scenario {
     std::string name;  ///< Of the file, without its folder.
     std::vector<std::string> setups{};
     std::string teardown{};
-    std::vector<Session> sessions{};
+    std::vector<SessionScript> sessions{};
     std::vector<Permutation> permutations{};
     std::vector<Invariant> invariants{};
     std::vector<std::string> isolations{};  ///< Each is explored; empty: as the server has it.

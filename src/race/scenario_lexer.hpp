@@ -12,9 +12,9 @@ enum class TokenKind { identifier, quoted, integer, sql_block, symbol, end };
 
 struct Token {
     TokenKind kind = TokenKind::end;
-    std::string text{};           ///< Quotes removed; of a block what is between its braces, trimmed.
-    std::size_t begin = 0;        ///< Where the token starts.
-    std::size_t text_begin = 0;   ///< Where `text` starts in the file.
+    std::string text{};          ///< Quotes removed; of a block what is between its braces, trimmed.
+    std::size_t begin = 0;       ///< Where the token starts.
+    std::size_t text_begin = 0;  ///< Where `text` starts in the file.
 };
 
 /// A file and the place in it where a message points.

@@ -91,16 +91,17 @@ class ScenarioParser {
         } else if (at_word("oracle")) {
             parse_oracle();
         } else {
-            fail_here(fmt::format("'{}' is unknown here: a file has setup, teardown, session, step, permutation, "
-                                  "invariant, isolation and oracle",
-                                  current().text));
+            fail_here(
+                fmt::format("'{}' is unknown here: a file has setup, teardown, session, step, permutation, "
+                            "invariant, isolation and oracle",
+                            current().text));
         }
     }
 
     void parse_session() {
         lexer_.take();
         const Token name = take_name("the session");
-        Session session;
+        SessionScript session;
         session.name = name.text;
         session.where = source_.position(name.begin);
         session.group = groups_++;
@@ -116,7 +117,7 @@ class ScenarioParser {
         add_copies(session, copies, name.begin);
     }
 
-    bool parse_session_part(Session& session) {
+    bool parse_session_part(SessionScript& session) {
         if (at_word("setup")) {
             lexer_.take();
             session.setup = take_block("setup").text;
@@ -146,17 +147,18 @@ class ScenarioParser {
         return {OnError::retry, current().kind == TokenKind::integer ? take_integer(retries_max) : retries_default};
     }
 
-    void parse_step(Session& session) {
+    void parse_step(SessionScript& session) {
         lexer_.take();
         const Token name = take_name("the step");
         const bool is_known = std::ranges::any_of(session.steps, [&](const Step& s) { return s.name == name.text; });
-        if (is_known) source_.fail(name.begin, fmt::format("session {} has a step {} already", session.name, name.text));
+        if (is_known)
+            source_.fail(name.begin, fmt::format("session {} has a step {} already", session.name, name.text));
         const Token block = take_block("a step");
         const auto fail = [&](std::size_t offset, const std::string& message) {
             source_.fail(block.text_begin + offset, message);
         };
-        session.steps.push_back({name.text, block.text, parse_step_program(block.text, fail),
-                                 source_.position(name.begin)});
+        session.steps.push_back(
+            {name.text, block.text, parse_step_program(block.text, fail), source_.position(name.begin)});
         step_texts_.push_back(block.text_begin);
     }
 
@@ -170,8 +172,8 @@ class ScenarioParser {
         const Token name = take_name("the invariant");
         invariant.name = name.text;
         invariant.where = source_.position(name.begin);
-        const bool is_known = std::ranges::any_of(scenario_.invariants,
-                                                  [&](const Invariant& other) { return other.name == name.text; });
+        const bool is_known =
+            std::ranges::any_of(scenario_.invariants, [&](const Invariant& other) { return other.name == name.text; });
         if (is_known) source_.fail(name.begin, fmt::format("there is an invariant \"{}\" already", name.text));
         invariant.sql = take_block("an invariant").text;
         if (sql_statements(invariant.sql).size() != 1) source_.fail(name.begin, "an invariant is one query");
@@ -185,8 +187,9 @@ class ScenarioParser {
         do {
             const Token level = take_name("the isolation level");
             if (!levels.contains(level.text)) {
-                source_.fail(level.begin, "an isolation level is \"read uncommitted\", \"read committed\", "
-                                          "\"repeatable read\" or \"serializable\"");
+                source_.fail(level.begin,
+                             "an isolation level is \"read uncommitted\", \"read committed\", "
+                             "\"repeatable read\" or \"serializable\"");
             }
             scenario_.isolations.push_back(level.text);
         } while (current().kind == TokenKind::quoted);
@@ -253,7 +256,7 @@ class ScenarioParser {
     std::pair<std::size_t, std::size_t> resolve_step(const std::string& name, std::size_t begin) const {
         std::vector<std::pair<std::size_t, std::size_t>> found;
         for (std::size_t s = 0; s < scenario_.sessions.size(); ++s) {
-            const Session& session = scenario_.sessions[s];
+            const SessionScript& session = scenario_.sessions[s];
             for (std::size_t i = 0; i < session.steps.size(); ++i) {
                 const std::string& step = session.steps[i].name;
                 if (name == step || name == session.name + "." + step) found.emplace_back(s, i);
@@ -290,7 +293,7 @@ class ScenarioParser {
 
     /// A variable can only come from a \gset; where none of the session's could set it, that is a slip of the pen.
     /// Column names are not known here, so any word of the statement before a \gset may be one, and `*` is all of them.
-    void check_variables(const Session& session) {
+    void check_variables(const SessionScript& session) {
         std::set<std::string, std::less<>> settable;
         bool any = false;
         for (const Step& step : session.steps) {
@@ -311,12 +314,12 @@ class ScenarioParser {
         }
     }
 
-    void add_copies(const Session& session, int copies, std::size_t begin) {
+    void add_copies(const SessionScript& session, int copies, std::size_t begin) {
         for (int copy = 1; copy <= copies; ++copy) {
-            Session added = session;
+            SessionScript added = session;
             if (copies > 1) added.name = fmt::format("{}_{}", session.name, copy);
             const bool is_known = std::ranges::any_of(
-                scenario_.sessions, [&](const Session& other) { return other.name == added.name; });
+                scenario_.sessions, [&](const SessionScript& other) { return other.name == added.name; });
             if (is_known) source_.fail(begin, fmt::format("there is a session {} already", added.name));
             scenario_.sessions.push_back(std::move(added));
         }
@@ -334,7 +337,7 @@ class ScenarioParser {
 }  // namespace
 
 std::string step_label(const Scenario& scenario, std::size_t session, std::size_t step) {
-    const Session& owner = scenario.sessions.at(session);
+    const SessionScript& owner = scenario.sessions.at(session);
     return owner.name + "." + owner.steps.at(step).name;
 }
 

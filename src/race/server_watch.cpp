@@ -81,7 +81,7 @@ LockModes mode_named(std::string_view name) {
 ResourceId advisory_resource(const Row& row) {
     const auto part = [&](std::size_t column) { return static_cast<ResourceId>(row.integer(column)); };
     const ResourceId key = part(2) << 32U | part(3);
-    return (ResourceId{1} << 63U) | (part(4) << 62U) ^ key;
+    return (ResourceId{1} << 63U) | ((part(4) << 62U) ^ key);
 }
 
 std::vector<int> pids_in(std::string_view text) {
@@ -124,8 +124,7 @@ std::map<int, std::vector<int>> ServerWatch::blockers(std::span<const int> pids)
 std::vector<HeldLock> ServerWatch::locks(int pid) {
     std::vector<HeldLock> locks;
     for (const Row row : query(session_, locks_sql, {pid})) {
-        const ResourceId resource =
-            row.boolean(0) ? advisory_resource(row) : static_cast<ResourceId>(row.integer(1));
+        const ResourceId resource = row.boolean(0) ? advisory_resource(row) : static_cast<ResourceId>(row.integer(1));
         locks.push_back({resource, mode_named(row.text(5)), row.boolean(6)});
     }
     return locks;
@@ -143,7 +142,10 @@ bool ServerWatch::has_backend(int pid) {
 Catalog read_catalog(Session& session) {
     Catalog catalog;
     for (const Row row : query(session, relations_sql)) {
-        Relation relation{static_cast<ResourceId>(row.integer(0)), std::string(row.text(1)), row.boolean(2), {},
+        Relation relation{static_cast<ResourceId>(row.integer(0)),
+                          std::string(row.text(1)),
+                          row.boolean(2),
+                          {},
                           std::string(row.text(4))};
         for (const int oid : pids_in(row.text(3))) relation.foreign_keys.insert(static_cast<ResourceId>(oid));
         catalog.add_relation(std::move(relation));

@@ -57,18 +57,47 @@ constexpr std::array<std::string_view, 40> surroundings_words{"now",
                                                               "pg_current_wal_lsn"};
 
 /// What looks at others without waiting for them, tells them something, or changes more than rows.
-constexpr std::array<std::string_view, 33> global_words{
-    "nowait",       "skip",        "listen",     "unlisten",      "notify",   "pg_notify",   "truncate",
-    "create",       "alter",       "drop",       "vacuum",        "analyze",  "analyse",     "cluster",
-    "reindex",      "refresh",     "prepared",   "transaction_read_only",     "deferrable",  "discard",
-    "comment",      "grant",       "revoke",     "copy",          "import",   "reassign",    "checkpoint",
-    "lo_create",    "lo_import",   "lo_unlink",  "pg_advisory_unlock_all",    "constraints", "pg_sleep"};
+constexpr std::array<std::string_view, 33> global_words{"nowait",
+                                                        "skip",
+                                                        "listen",
+                                                        "unlisten",
+                                                        "notify",
+                                                        "pg_notify",
+                                                        "truncate",
+                                                        "create",
+                                                        "alter",
+                                                        "drop",
+                                                        "vacuum",
+                                                        "analyze",
+                                                        "analyse",
+                                                        "cluster",
+                                                        "reindex",
+                                                        "refresh",
+                                                        "prepared",
+                                                        "transaction_read_only",
+                                                        "deferrable",
+                                                        "discard",
+                                                        "comment",
+                                                        "grant",
+                                                        "revoke",
+                                                        "copy",
+                                                        "import",
+                                                        "reassign",
+                                                        "checkpoint",
+                                                        "lo_create",
+                                                        "lo_import",
+                                                        "lo_unlink",
+                                                        "pg_advisory_unlock_all",
+                                                        "constraints",
+                                                        "pg_sleep"};
 
 bool tries_a_lock(const Reach& reach) {
-    return std::ranges::any_of(reach.words, [](const std::string& word) { return word.starts_with("pg_try_advisory"); });
+    return std::ranges::any_of(reach.words,
+                               [](const std::string& word) { return word.starts_with("pg_try_advisory"); });
 }
 
-constexpr std::array<std::string_view, 7> setting_words{"set", "show", "reset", "savepoint", "release", "declare", "close"};
+constexpr std::array<std::string_view, 7> setting_words{"set",     "show",    "reset", "savepoint",
+                                                        "release", "declare", "close"};
 constexpr std::array<std::string_view, 9> query_words{"select", "insert", "update", "delete", "merge",
                                                       "values", "table",  "with",   "("};
 
@@ -143,11 +172,12 @@ Analysis analyse(std::string_view text, const Catalog& catalog) {
 
 bool changes_more_than_rows(std::string_view text) {
     static constexpr std::array<std::string_view, 22> words{
-        "create",  "alter",  "drop",    "truncate", "vacuum", "analyze",  "analyse", "cluster",
-        "reindex", "refresh", "grant",  "revoke",   "comment", "prepared", "security", "import",
-        "lo_create", "lo_import", "copy", "reassign", "discard", "checkpoint"};
+        "create",    "alter",     "drop",  "truncate", "vacuum",  "analyze",   "analyse",  "cluster",
+        "reindex",   "refresh",   "grant", "revoke",   "comment", "prepared",  "security", "import",
+        "lo_create", "lo_import", "copy",  "reassign", "discard", "checkpoint"};
     const std::vector<std::string> found = sql_words(text);
-    return std::ranges::any_of(found, [](const std::string& word) { return std::ranges::find(words, word) != words.end(); });
+    return std::ranges::any_of(found,
+                               [](const std::string& word) { return std::ranges::find(words, word) != words.end(); });
 }
 
 }  // namespace rowlock::race

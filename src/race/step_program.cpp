@@ -38,7 +38,8 @@ Command command_at(std::string_view text, std::size_t at) {
 bool has_code(std::string_view text) {
     for (std::size_t at = 0; at < text.size();) {
         const SqlToken token = sql_token_at(text, at);
-        const bool is_code = token.kind != SqlTokenKind::space && token.kind != SqlTokenKind::comment && text[at] != ';';
+        const bool is_code =
+            token.kind != SqlTokenKind::space && token.kind != SqlTokenKind::comment && text[at] != ';';
         if (is_code) return true;
         at = token.end;
     }
@@ -132,9 +133,12 @@ std::string quoted_as(const std::string& value, char quote) {
 std::string put_in(const VariableUse& use, const std::optional<std::string>& value) {
     if (!value) return "NULL";
     switch (use.form) {
-        case VariableUse::Form::literal: return quoted_as(*value, '\'');
-        case VariableUse::Form::identifier: return quoted_as(*value, '"');
-        case VariableUse::Form::plain: break;
+        case VariableUse::Form::literal:
+            return quoted_as(*value, '\'');
+        case VariableUse::Form::identifier:
+            return quoted_as(*value, '"');
+        case VariableUse::Form::plain:
+            break;
     }
     return *value;
 }

@@ -95,32 +95,17 @@ COMMENT ON FUNCTION rowlock.append_entry IS
 REVOKE ALL ON FUNCTION rowlock.append_entry FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION rowlock.append_entry TO rowlock_app, rowlock_sealer;
 
--- The same for many entries of one tenant, in the order of the arrays: all of them or none.
--- Arrays and not COPY: the server refuses COPY FROM under row-level security.
-CREATE FUNCTION rowlock.append_entries(
-    p_tenant text, p_seqs bigint[], p_entry_ids uuid[], p_recorded_us bigint[], p_actors text[], p_actions text[],
-    p_objects text[], p_data json[], p_key_ids text[], p_prev_macs bytea[], p_macs bytea[]) RETURNS void
-    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+-- Throws unless each entry of a batch follows the one before it; the first is for the caller to check against the head.
+CREATE FUNCTION rowlock.refuse_broken_batch(
+    p_seqs bigint[], p_key_ids text[], p_actions text[], p_objects text[], p_prev_macs bytea[], p_macs bytea[])
+    RETURNS void
+    LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    entries int := cardinality(p_seqs);
     broken record;
 BEGIN
-    IF (p_tenant = NULLIF(current_setting('rowlock.tenant', true), '')) IS NOT TRUE THEN
-        PERFORM rowlock.refuse_tenant(p_tenant);
-    END IF;
-
-    -- One dimension, counted from 1, all of one length: else [1] below would not be the first entry that unnest gives.
-    IF (format('[1:%s]', entries) = ALL (ARRAY[
-            array_dims(p_seqs), array_dims(p_entry_ids), array_dims(p_recorded_us), array_dims(p_actors),
-            array_dims(p_actions), array_dims(p_objects), array_dims(p_data), array_dims(p_key_ids),
-            array_dims(p_prev_macs), array_dims(p_macs)])) IS NOT TRUE THEN
-        RAISE EXCEPTION 'the arrays of append_entries are empty, or differ in length or shape'
-            USING ERRCODE = 'RL004', HINT = 'Give ten arrays with one element for each entry, at least one.';
-    END IF;
-
-    -- Each entry must follow the one before it; the first is checked against the head. Takes no lock.
+    -- Lock: none; it reads no table.
     SELECT chain.seq, chain.seq_before, chain.key_id, chain.key_expected,
            (chain.seq = chain.seq_before + 1 AND chain.prev_mac = chain.mac_before) IS NOT TRUE AS unlinked
       INTO broken
@@ -143,6 +128,35 @@ BEGIN
                         coalesce(quote_literal(broken.key_id), 'NULL'), coalesce(quote_literal(broken.key_expected), 'NULL')
             USING ERRCODE = 'RL003';
     END IF;
+END
+$$;
+REVOKE ALL ON FUNCTION rowlock.refuse_broken_batch FROM PUBLIC;
+
+-- The same for many entries of one tenant, in the order of the arrays: all of them or none.
+-- Arrays and not COPY: the server refuses COPY FROM under row-level security.
+CREATE FUNCTION rowlock.append_entries(
+    p_tenant text, p_seqs bigint[], p_entry_ids uuid[], p_recorded_us bigint[], p_actors text[], p_actions text[],
+    p_objects text[], p_data json[], p_key_ids text[], p_prev_macs bytea[], p_macs bytea[]) RETURNS void
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    entries int := cardinality(p_seqs);
+BEGIN
+    IF (p_tenant = NULLIF(current_setting('rowlock.tenant', true), '')) IS NOT TRUE THEN
+        PERFORM rowlock.refuse_tenant(p_tenant);
+    END IF;
+
+    -- One dimension, counted from 1, all of one length: else [1] below would not be the first entry that unnest gives.
+    IF (format('[1:%s]', entries) = ALL (ARRAY[
+            array_dims(p_seqs), array_dims(p_entry_ids), array_dims(p_recorded_us), array_dims(p_actors),
+            array_dims(p_actions), array_dims(p_objects), array_dims(p_data), array_dims(p_key_ids),
+            array_dims(p_prev_macs), array_dims(p_macs)])) IS NOT TRUE THEN
+        RAISE EXCEPTION 'the arrays of append_entries are empty, or differ in length or shape'
+            USING ERRCODE = 'RL004', HINT = 'Give ten arrays with one element for each entry, at least one.';
+    END IF;
+
+    PERFORM rowlock.refuse_broken_batch(p_seqs, p_key_ids, p_actions, p_objects, p_prev_macs, p_macs);
 
     -- Lock: the tenant's row of tenant_seq, FOR NO KEY UPDATE, until the transaction ends.
     UPDATE rowlock.tenant_seq

@@ -21,41 +21,47 @@ constexpr std::string_view reserved_actions = "rowlock.";
 /// First half of the two-part advisory keys of this queue.
 constexpr int queue_namespace = 0x726c6171;  // "rlaq"
 
-/// Locks: one transaction-scoped advisory lock per tenant (or per hash, where two tenants' hashes meet), ascending, until
-/// the transaction ends. It only queues: a crowd waiting on the row itself wakes two waiters at each handover, this queue
-/// one. What makes the numbers correct is lock_head.
+/// Locks: one transaction-scoped advisory lock per tenant (or per hash, where two tenants' hashes meet), ascending,
+/// until the transaction ends. It only queues: a crowd waiting on the row itself wakes two waiters at each handover,
+/// this queue one. What makes the numbers correct is lock_head.
 constexpr Statement join_queue{
     "audit.join_queue",
     "SELECT pg_advisory_xact_lock($1, queue.key)"
     "  FROM (SELECT DISTINCT hashtext(tenant) AS key FROM unnest($2::text[]) AS tenant ORDER BY key) AS queue",
     true};
 
+/// The same for one tenant.
+constexpr Statement join_queue_of_one{"audit.join_queue", "SELECT pg_advisory_xact_lock($1, hashtext($2))", true};
+
 /// Under row-level security only the tenant of the transaction can be written.
-constexpr Statement set_tenant{"audit.set_tenant", "SELECT set_config('rowlock.tenant', $1, true)"};
+constexpr Statement set_tenant{"audit.set_tenant", "SELECT set_config('rowlock.tenant', $1, true)", true};
 
 /// Locks: the tenant's state row, FOR UPDATE, until the transaction ends.
-constexpr Statement lock_head{"audit.lock_head",
-                              "SELECT last_seq, head_mac, key_id FROM rowlock.tenant_seq WHERE tenant_id = $1 FOR UPDATE",
-                              true};
+constexpr Statement lock_head{
+    "audit.lock_head", "SELECT last_seq, head_mac, key_id FROM rowlock.tenant_seq WHERE tenant_id = $1 FOR UPDATE",
+    true};
 
 /// Locks: the new row, until the transaction ends; waits for another first user. Only on first use.
 constexpr Statement make_head{"audit.make_head",
                               "INSERT INTO rowlock.tenant_seq (tenant_id) VALUES ($1) ON CONFLICT DO NOTHING", true};
 
+#define ROWLOCK_LOOK_UNDER_LOCK                                                                                   \
+    "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, row_security_active('rowlock.audit_log')," \
+    "       ledger.ledger_id, entry.seq, entry.entry_id, entry.actor, entry.action, entry.object, entry.data"     \
+    "  FROM rowlock.ledger LEFT JOIN rowlock.audit_log AS entry ON entry.tenant_id = $1 AND entry.entry_id = "
+
 /// Takes no lock. A statement of its own, behind lock_head: the snapshot of lock_head itself may be older than the wait
 /// in it, and would miss an entry that the holder before us committed; likewise the clock.
-constexpr Statement read_under_lock{
-    "audit.read_under_lock",
-    "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, row_security_active('rowlock.audit_log'),"
-    "       ledger.ledger_id, entry.seq, entry.entry_id, entry.actor, entry.action, entry.object, entry.data"
-    "  FROM rowlock.ledger LEFT JOIN rowlock.audit_log AS entry"
-    "    ON entry.tenant_id = $1 AND entry.entry_id = ANY ($2::uuid[])"};
+/// Counted among those that wait, as are the rest of an append's statements, so that the deadline need not be lifted
+/// and set again between them.
+constexpr Statement look_for_one{"audit.look_under_lock", ROWLOCK_LOOK_UNDER_LOCK "$2::uuid", true};
+constexpr Statement look_for_many{"audit.look_under_lock", ROWLOCK_LOOK_UNDER_LOCK "ANY ($2::uuid[])", true};
 
 /// Locks: none that is not held. The function checks that the entry follows the head, moves the head and inserts.
 constexpr Statement append_entry{"audit.append_entry",
-                                 "SELECT rowlock.append_entry($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"};
+                                 "SELECT rowlock.append_entry($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)", true};
 constexpr Statement append_entries{"audit.append_entries",
-                                   "SELECT rowlock.append_entries($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"};
+                                   "SELECT rowlock.append_entries($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)", true};
 
 /// Takes no lock.
 constexpr Statement list_entries{
@@ -91,13 +97,16 @@ struct LockedTenant {
     SigningSituation situation;
 };
 
-Head head_of(const Row& row) { return {row.integer(0), mac_of(row, 1), row.optional_text(2)}; }
+Head head_of(const Row& row) {
+    return {row.integer(0), mac_of(row, 1), row.optional_text(2)};
+}
 
 LockedTenant look_under_lock(const Rows& head, const Rows& rows, const TenantId& tenant) {
     if (rows.empty()) throw SetupError("rowlock.ledger is empty: the schema is damaged, its one row is gone");
     if (!rows[0].boolean(1)) {
-        throw SetupError("row-level security does not apply to this role, so nothing keeps the tenants apart: connect as a "
-                         "member of rowlock_app that is neither superuser nor BYPASSRLS (or set the role rowlock_app)");
+        throw SetupError(
+            "row-level security does not apply to this role, so nothing keeps the tenants apart: connect as a "
+            "member of rowlock_app that is neither superuser nor BYPASSRLS (or set the role rowlock_app)");
     }
     contract(head.size() == 1, "a tenant's head is one row: " + tenant.text());
     LockedTenant locked;
@@ -106,8 +115,8 @@ LockedTenant look_under_lock(const Rows& head, const Rows& rows, const TenantId&
     locked.situation.clock = rows[0].integer(0);
     for (const Row row : rows) {
         if (row.is_null(3)) continue;
-        AuditEntry content{EntryId::parse(row.text(4)), row.optional_text(5), row.optional_text(6), row.optional_text(7),
-                           row.optional_text(8)};
+        AuditEntry content{EntryId::parse(row.text(4)), row.optional_text(5), row.optional_text(6),
+                           row.optional_text(7), row.optional_text(8)};
         locked.situation.existing.push_back({row.integer(3), std::move(content)});
     }
     return locked;
@@ -198,6 +207,7 @@ class Appending {
 
   private:
     Query queue_query() const {
+        if (batches_.size() == 1) return {join_queue_of_one, {queue_namespace, batches_[0].tenant}};
         std::vector<std::optional<std::string>> tenants;
         for (const TenantBatch& batch : batches_) tenants.emplace_back(batch.tenant.text());
         return {join_queue, {queue_namespace, Parameter::array(tenants)}};
@@ -207,7 +217,11 @@ class Appending {
         if (switches_tenant_) queries.push_back({set_tenant, {batch.tenant}});
         if (first_use) queries.push_back({make_head, {batch.tenant}});
         queries.push_back({lock_head, {batch.tenant}});
-        queries.push_back({read_under_lock, {batch.tenant, Parameter::array(batch.ids)}});
+        if (batch.ids.size() == 1) {
+            queries.push_back({look_for_one, {batch.tenant, batch.ids.front()}});
+        } else {
+            queries.push_back({look_for_many, {batch.tenant, Parameter::array(batch.ids)}});
+        }
     }
 
     /// The tenant's first use, or at least it was: any number of first users may be doing the same.
@@ -269,9 +283,10 @@ std::vector<AppendOutcome> AuditLog::append_all(Transaction& transaction, std::s
     Appending appending(transaction, by_tenant(entries));
     for (const TenantBatch& batch : appending.batches()) {
         if (transaction.tenant() && batch.tenant != *transaction.tenant()) {
-            throw InvalidInput(fmt::format("an entry is for tenant {}, the transaction for tenant {}: leave the tenant out "
-                                           "of the policy to append for several",
-                                           batch.tenant.text(), transaction.tenant()->text()));
+            throw InvalidInput(
+                fmt::format("an entry is for tenant {}, the transaction for tenant {}: leave the tenant out "
+                            "of the policy to append for several",
+                            batch.tenant.text(), transaction.tenant()->text()));
         }
     }
     appending.check_order();
@@ -293,8 +308,8 @@ std::vector<AppendOutcome> AuditLog::append_all(Transaction& transaction, std::s
 }
 
 std::vector<StoredEntry> AuditLog::list(Transaction& transaction, std::int64_t first_seq, std::int64_t count_max) {
-    const Rows rows =
-        transaction.execute(list_entries, {transaction.required_tenant(), first_seq, std::max<std::int64_t>(count_max, 0)});
+    const Rows rows = transaction.execute(
+        list_entries, {transaction.required_tenant(), first_seq, std::max<std::int64_t>(count_max, 0)});
     std::vector<StoredEntry> entries;
     for (const Row row : rows) {
         entries.push_back({row.integer(0), EntryId::parse(row.text(1)), row.integer(2), row.optional_text(3),

@@ -61,6 +61,7 @@ void ChainVerifier::repeated(const SignedEntry& entry) {
     // The first one was the intruder. (If a key or a format told so, that has been reported.)
     if (last.suspect) suspects_[*last.suspect].extra = true;
     position_ = before_;
+    if (entry.seq == begun_at_) position_.key_id.clear();
     judge(entry);
 }
 
@@ -99,15 +100,11 @@ void ChainVerifier::judge_without_key(const SignedEntry& entry) {
     accept(entry, Standing::unverifiable, mac_of(entry.mac));
 }
 
-void ChainVerifier::bad_entry_before_next(const SignedEntry& entry) {
-    before_ = position_;
-    position_.key_open = true;
-    if (entry.action == rotation_action) position_.named_key = entry.object.value_or("");
-}
-
 void ChainVerifier::reject(const SignedEntry& entry, FindingKind kind, std::string detail) {
     report(kind, entry.seq, entry.seq, std::move(detail));
-    bad_entry_before_next(entry);
+    before_ = position_;
+    // It may be a rotation whose key id or format was changed. One that its own key signed truly is no such thing.
+    position_.key_open |= entry.format != entry_format || !keys_.has(entry.key_id);
     position_.last = {entry.seq, Standing::rejected, mac_of(entry.mac), mac_of(entry.mac), std::nullopt};
 }
 
@@ -118,7 +115,9 @@ void ChainVerifier::suspect(const SignedEntry& entry, const Mac& recomputed) {
     } else {
         report(FindingKind::changed, entry.seq, entry.seq, "a column is not what was signed");
     }
-    bad_entry_before_next(entry);
+    before_ = position_;
+    position_.key_open = true;
+    if (entry.action == rotation_action) position_.named_key = entry.object.value_or("");
     position_.last = {entry.seq, Standing::suspect, mac_of(entry.mac), recomputed, index};
 }
 
@@ -150,6 +149,7 @@ void ChainVerifier::flush_gaps() {
 /// Which key did genesis name? The previous MAC of entry 1 tells, for every key at hand. Otherwise the entry is
 /// believed: another key in it would be one that is not at hand, or its MAC does not fit.
 void ChainVerifier::begin_with(const SignedEntry& entry) {
+    begun_at_ = entry.seq;
     position_.key_id = entry.key_id;
     if (entry.seq != 1) return;
     for (const Keyring::Keys::Key& key : keys_.keyring().keys().all) {

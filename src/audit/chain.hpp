@@ -93,7 +93,6 @@ class ChainVerifier {
     void flush_gaps();
     void begin_with(const SignedEntry& entry);
     void check_link(const SignedEntry& entry);
-    void bad_entry_before_next(const SignedEntry& entry);
     void introduce_key(const SignedEntry& entry);
     void change_key(std::string_view key_id);
     [[nodiscard]] bool is_chain_key(const SignedEntry& entry) const;
@@ -116,6 +115,8 @@ class ChainVerifier {
     /// one.
     Position before_;
     Last last_good_;
+    /// The seq of the entry that the first key was taken from.
+    std::int64_t begun_at_ = 0;
     /// Keys at hand that a rotation has ended.
     std::vector<std::string> retired_keys_;
     /// Not reported yet: nothing good has come after them, so what came may stand far beyond the end.

@@ -42,7 +42,8 @@ class Cursor {
 
     template <class Number>
     static Number to_number(std::span<const std::byte> bytes) {
-        if (bytes.size() != sizeof(Number)) throw InvalidInput("a column of rowlock.audit_log has another type than ours");
+        if (bytes.size() != sizeof(Number))
+            throw InvalidInput("a column of rowlock.audit_log has another type than ours");
         std::uint64_t value = 0;
         for (const std::byte byte : bytes) value = (value << 8U) | std::to_integer<std::uint64_t>(byte);
         return static_cast<Number>(value);
@@ -98,7 +99,8 @@ void CopyReader::take(std::span<const std::byte> piece) {
     while (!cursor.at_end()) {
         const auto columns = cursor.number<std::int16_t>();
         if (columns == -1) return;
-        if (columns != column_count) throw InvalidInput("the server's COPY has another number of columns than was asked for");
+        if (columns != column_count)
+            throw InvalidInput("the server's COPY has another number of columns than was asked for");
         sink_(entry_from(cursor));
     }
 }

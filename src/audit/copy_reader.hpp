@@ -11,8 +11,7 @@
 namespace rowlock {
 
 /// The columns that CopyReader expects, in this order.
-#define ROWLOCK_COPY_COLUMNS \
-    "seq, entry_id, recorded_at, actor, action, object, data, format, key_id, prev_mac, mac"
+#define ROWLOCK_COPY_COLUMNS "seq, entry_id, recorded_at, actor, action, object, data, format, key_id, prev_mac, mac"
 
 /// The server sends a row in one piece, the header before the first one. Throws InvalidInput for anything else.
 class CopyReader {

@@ -8,12 +8,11 @@ namespace rowlock {
 namespace {
 
 /// Takes no lock.
-constexpr Statement fix_the_end{
-    "audit.fix_the_end",
-    "SELECT ledger.ledger_id, head.last_seq, head.head_mac, head.key_id,"
-    "       (SELECT min(seq) FROM rowlock.audit_log WHERE tenant_id = $1),"
-    "       (SELECT max(seq) FROM rowlock.audit_log WHERE tenant_id = $1)"
-    "  FROM rowlock.ledger LEFT JOIN rowlock.tenant_seq AS head ON head.tenant_id = $1"};
+constexpr Statement fix_the_end{"audit.fix_the_end",
+                                "SELECT ledger.ledger_id, head.last_seq, head.head_mac, head.key_id,"
+                                "       (SELECT min(seq) FROM rowlock.audit_log WHERE tenant_id = $1),"
+                                "       (SELECT max(seq) FROM rowlock.audit_log WHERE tenant_id = $1)"
+                                "  FROM rowlock.ledger LEFT JOIN rowlock.tenant_seq AS head ON head.tenant_id = $1"};
 
 /// COPY takes no parameters: it reads these settings, which end with the transaction. Steps over a hole, however wide.
 /// Takes no lock.

@@ -45,9 +45,10 @@ class Signer {
   private:
     void begin_chain() {
         if (!keys_.has(key_id_)) {
-            throw SetupError(fmt::format("the chain of tenant {} is signed with key {}, which is not in the keyring: use "
-                                         "the keyring that has it",
-                                         keys_.tenant().text(), key_id_));
+            throw SetupError(
+                fmt::format("the chain of tenant {} is signed with key {}, which is not in the keyring: use "
+                            "the keyring that has it",
+                            keys_.tenant().text(), key_id_));
         }
         prev_mac_ = situation_.head.mac ? *situation_.head.mac : keys_.genesis(key_id_);
     }

@@ -46,9 +46,9 @@ struct SigningSituation {
     std::vector<ExistingEntry> existing;
 };
 
-/// Numbers and signs `entries` with the active key; where the chain is still under another key, a rotation entry, signed
-/// with that one, comes first. An id that is there already, or twice in `entries`, is not appended again.
-/// Throws SetupError if the chain's key is not in the keyring.
+/// Numbers and signs `entries` with the active key; where the chain is still under another key, a rotation entry,
+/// signed with that one, comes first. An id that is there already, or twice in `entries`, is not appended again. Throws
+/// SetupError if the chain's key is not in the keyring.
 [[nodiscard]] SignedBatch sign_entries(ChainKeys& keys, const SigningSituation& situation,
                                        const std::vector<const AuditEntry*>& entries);
 

@@ -48,7 +48,8 @@ void add_globals(CLI::App& app, Globals& globals) {
     app.add_option("--keyring", globals.keyring, "Keyring file. Default: rowlock/keyring.json under XDG_CONFIG_HOME")
         ->envname("ROWLOCK_KEYRING")
         ->type_name("FILE");
-    app.add_option("--keyring-command", globals.keyring_command, "A command that prints the keyring, from a KMS for one")
+    app.add_option("--keyring-command", globals.keyring_command,
+                   "A command that prints the keyring, from a KMS for one")
         ->envname("ROWLOCK_KEYRING_COMMAND")
         ->type_name("CMD");
     app.add_flag("--json", globals.json, "Print JSON");
@@ -84,7 +85,8 @@ void add_server(CLI::App& app, Words& words) {
 void add_schema(CLI::App& app, Words& words) {
     const Context& context = words.context;
     CLI::App* const group = add_group(app, "schema", "The tables, functions and roles, versioned");
-    add_command(*group, words, "install", "Install it, or bring it up to date", [&] { return schema_install(context); });
+    add_command(*group, words, "install", "Install it, or bring it up to date",
+                [&] { return schema_install(context); });
     add_command(*group, words, "status", "The installed version; exit code 1 unless it is this program's",
                 [&] { return schema_show_status(context); });
     add_command(*group, words, "sql", "Print all of it, for a DBA who installs by hand",
@@ -104,8 +106,8 @@ void add_keys(CLI::App& app, Words& words) {
 
 void add_log(CLI::App& app, Words& words) {
     const Context& context = words.context;
-    CLI::App* const adding =
-        add_command(app, words, "append", "Append one entry, or many from lines of JSON", [&] { return append(context, words.append); });
+    CLI::App* const adding = add_command(app, words, "append", "Append one entry, or many from lines of JSON",
+                                         [&] { return append(context, words.append); });
     adding->add_option("--tenant", words.append.tenant, "Whose log");
     adding->add_option("--actor", words.append.actor, "Who did it");
     adding->add_option("--action", words.append.action, "What was done");
@@ -113,8 +115,9 @@ void add_log(CLI::App& app, Words& words) {
     adding->add_option("--data", words.append.data, "JSON, kept and signed byte for byte")->type_name("JSON");
     adding->add_option("--entry-id", words.append.entry_id, "A UUID of your own: the same one is appended once")
         ->type_name("UUID");
-    adding->add_option("--jsonl", words.append.jsonl,
-                       R"(Lines {"tenant":…,"actor":…,"action":…,"object":…,"data":…,"entry_id":…}; - for stdin)")
+    adding
+        ->add_option("--jsonl", words.append.jsonl,
+                     R"(Lines {"tenant":…,"actor":…,"action":…,"object":…,"data":…,"entry_id":…}; - for stdin)")
         ->type_name("FILE");
     adding->add_option("--writers", words.append.writers, "Connections at once, for --jsonl")
         ->check(CLI::Range(1, writers_max))
@@ -125,7 +128,9 @@ void add_log(CLI::App& app, Words& words) {
         add_command(app, words, "list", "Entries of a tenant", [&] { return list(context, words.list); });
     listing->add_option("--tenant", words.list.tenant, "Whose log")->required();
     listing->add_option("--from", words.list.from, "First number")->check(CLI::PositiveNumber)->capture_default_str();
-    listing->add_option("--limit", words.list.limit, "At most so many")->check(CLI::PositiveNumber)->capture_default_str();
+    listing->add_option("--limit", words.list.limit, "At most so many")
+        ->check(CLI::PositiveNumber)
+        ->capture_default_str();
 
     CLI::App* const verifying = add_command(app, words, "verify", "Check the chain: INTACT, TAMPERED or UNVERIFIABLE",
                                             [&] { return verify(context, words.verify); });
@@ -137,14 +142,17 @@ void add_shows(CLI::App& app, Words& words) {
     const Context& context = words.context;
     CLI::App* const tour = add_command(app, words, "demo", "The tour, on real input: the commits of a git repository",
                                        [&] { return demo(context, words.demo); });
-    tour->add_option("--repository", words.demo.repository, "A git repository")->type_name("DIR")->capture_default_str();
+    tour->add_option("--repository", words.demo.repository, "A git repository")
+        ->type_name("DIR")
+        ->capture_default_str();
     tour->add_option("--writers", words.demo.writers, "Writers at once")
         ->check(CLI::Range(2, writers_max))
         ->capture_default_str();
 
     CLI::App* const bench = add_group(app, "bench", "Comparisons side by side, in one run");
-    CLI::App* const appending = add_command(*bench, words, "append", "Ways to number and append, by clients and tenants",
-                                            [&] { return bench_append(context, words.bench_append); });
+    CLI::App* const appending =
+        add_command(*bench, words, "append", "Ways to number and append, by clients and tenants",
+                    [&] { return bench_append(context, words.bench_append); });
     appending->add_option("--clients", words.bench_append.clients, "Numbers of clients. Default: 1 8 32")
         ->check(CLI::Range(1, 128));
     appending->add_option("--seconds", words.bench_append.seconds, "Seconds for each figure")

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cstdlib>
 #include <cstdio>
+#include <cstdlib>
 
 #include "cli/output.hpp"
 #include "rowlock/audit_log.hpp"
@@ -22,9 +22,8 @@ std::string environment(const char* name) {
     return value == nullptr ? std::string() : std::string(value);
 }
 
-constexpr Statement membership{
-    "connection.membership",
-    "SELECT pg_has_role(current_user, oid, 'MEMBER') FROM pg_roles WHERE rolname = $1"};
+constexpr Statement membership{"connection.membership",
+                               "SELECT pg_has_role(current_user, oid, 'MEMBER') FROM pg_roles WHERE rolname = $1"};
 
 bool may_act_as(Transaction& transaction, std::string_view role) {
     const Rows rows = transaction.execute(membership, {role});
@@ -65,8 +64,8 @@ std::string output_of(const std::string& command) {
 
 PrivateServer private_server(const Globals& globals) {
     ServerOptions options;
-    options.place = globals.data.empty() ? default_server_place()
-                                         : ServerPlace{std::filesystem::absolute(globals.data)};
+    options.place =
+        globals.data.empty() ? default_server_place() : ServerPlace{std::filesystem::absolute(globals.data)};
     return PrivateServer(std::move(options));
 }
 
@@ -75,7 +74,8 @@ std::string server_connection(const Context& context) {
     PrivateServer server = private_server(context.globals);
     const ServerStatus status = server.ensure_running();
     if (status.created) {
-        print_note(fmt::format("rowlock: made a private PostgreSQL {} in {}", status.version, status.directory.string()));
+        print_note(
+            fmt::format("rowlock: made a private PostgreSQL {} in {}", status.version, status.directory.string()));
     }
     return server.connection("rowlock");
 }
@@ -105,13 +105,14 @@ std::filesystem::path keyring_path(const Globals& globals) {
 
 Keyring open_keyring(const Context& context, Database& database) {
     const Globals& globals = context.globals;
-    if (!globals.keyring_command.empty()) return Keyring::parse(output_of(globals.keyring_command), "--keyring-command");
+    if (!globals.keyring_command.empty())
+        return Keyring::parse(output_of(globals.keyring_command), "--keyring-command");
     const std::filesystem::path path = keyring_path(globals);
     const bool may_make = globals.db.empty() && globals.keyring.empty() && !std::filesystem::exists(path);
     if (may_make) {
         // Behind entries that another keyring signed, a new one would only hide that the old one is lost.
-        const bool nothing_signed = database.transact(
-            {}, [](Transaction& transaction) { return AuditLog::tenants(transaction).empty(); });
+        const bool nothing_signed =
+            database.transact({}, [](Transaction& transaction) { return AuditLog::tenants(transaction).empty(); });
         if (nothing_signed) {
             Keyring::generate().create_file(path);
             print_note(fmt::format("rowlock: made a keyring in {}: keep a copy, without it nothing can be verified",

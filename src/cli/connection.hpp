@@ -33,8 +33,8 @@ enum class Access {
 /// The keyring file that the options mean.
 [[nodiscard]] std::filesystem::path keyring_path(const Globals& globals);
 
-/// Loads the keyring. On the private server, where nothing was ever appended, a missing one in the default place is made,
-/// and a line on stderr says so.
+/// Loads the keyring. On the private server, where nothing was ever appended, a missing one in the default place is
+/// made, and a line on stderr says so.
 [[nodiscard]] Keyring open_keyring(const Context& context, Database& database);
 
 }  // namespace rowlock::cli

@@ -10,8 +10,8 @@ namespace rowlock::cli {
 
 Style Style::of_this_process() {
     Style style;
-    const char* const no_color = std::getenv("NO_COLOR");    // NOLINT(concurrency-mt-unsafe): before any thread
-    const char* const terminal = std::getenv("TERM");        // NOLINT(concurrency-mt-unsafe): before any thread
+    const char* const no_color = std::getenv("NO_COLOR");  // NOLINT(concurrency-mt-unsafe): before any thread
+    const char* const terminal = std::getenv("TERM");      // NOLINT(concurrency-mt-unsafe): before any thread
     const bool dumb = terminal == nullptr || std::string_view(terminal) == "dumb";
     style.color = isatty(STDOUT_FILENO) == 1 && !dumb && (no_color == nullptr || *no_color == '\0');
     style.progress = isatty(STDERR_FILENO) == 1 && !dumb;

@@ -18,18 +18,18 @@ enum class Exit : int {
 
 /// The options that every command takes.
 struct Globals {
-    std::string db;                      ///< --db or ROWLOCK_DB; empty for the private server.
-    std::string data;                    ///< --data; empty for the default place.
-    std::string keyring;                 ///< --keyring or ROWLOCK_KEYRING; empty for the default place.
-    std::string keyring_command;         ///< --keyring-command: prints the keyring.
+    std::string db;               ///< --db or ROWLOCK_DB; empty for the private server.
+    std::string data;             ///< --data; empty for the default place.
+    std::string keyring;          ///< --keyring or ROWLOCK_KEYRING; empty for the default place.
+    std::string keyring_command;  ///< --keyring-command: prints the keyring.
     bool json = false;
 };
 
 /// How output may look; worked out once from the streams and the environment.
 struct Style {
-    bool color = false;         ///< On a terminal, unless NO_COLOR is set or TERM is dumb.
-    bool progress = false;      ///< stderr is a terminal.
-    std::size_t width = 80;     ///< Columns of the terminal.
+    bool color = false;      ///< On a terminal, unless NO_COLOR is set or TERM is dumb.
+    bool progress = false;   ///< stderr is a terminal.
+    std::size_t width = 80;  ///< Columns of the terminal.
 
     static Style of_this_process();
 };

@@ -66,11 +66,12 @@ Explanation explain(const std::exception& fault) {
     } else if (const auto* const refused = dynamic_cast<const ServerError*>(&fault)) {
         explanation.line = joined(refused->what(), advice_for(refused->sqlstate(), refused->report().hint));
     } else if (const auto* const unreachable = dynamic_cast<const ConnectionError*>(&fault)) {
-        explanation.line = joined(unreachable->what(),
-                                  advice_for(unreachable->sqlstate(), "is the server running, and is the address right?"));
+        explanation.line = joined(unreachable->what(), advice_for(unreachable->sqlstate(),
+                                                                  "is the server running, and is the address right?"));
     } else if (dynamic_cast<const CommitOutcomeUnknown*>(&fault) != nullptr) {
-        explanation = {joined(fault.what(), "look for the entry before you send it again: with the same --entry-id it is "
-                                            "appended once"),
+        explanation = {joined(fault.what(),
+                              "look for the entry before you send it again: with the same --entry-id it is "
+                              "appended once"),
                        Exit::undetermined};
     }
     explanation.line = without_breaks(std::move(explanation.line));

@@ -1,7 +1,7 @@
 #include "cli/git_log.hpp"
 
-#include <fmt/format.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -86,11 +86,11 @@ std::vector<Commit> parse_git_log(std::string_view text) {
 
 std::vector<Commit> read_git_log(const std::string& repository, std::size_t count_max) {
     // Reading a log runs nothing of the repository, so who owns the folder does not matter.
-    const Output output =
-        output_of({"git", "-c", "safe.directory=*", "-C", repository, "log", "--reverse", "-z", "--name-only", "--no-renames",
-                   fmt::format("--max-count={}", count_max), format});
+    const Output output = output_of({"git", "-c", "safe.directory=*", "-C", repository, "log", "--reverse", "-z",
+                                     "--name-only", "--no-renames", fmt::format("--max-count={}", count_max), format});
     if (output.status != 0) {
-        throw InvalidInput(fmt::format("{} is not a git repository with commits; name one with --repository DIR", repository));
+        throw InvalidInput(
+            fmt::format("{} is not a git repository with commits; name one with --repository DIR", repository));
     }
     return parse_git_log(output.text);
 }

@@ -10,7 +10,7 @@ namespace rowlock::cli {
 struct Commit {
     std::string hash;
     std::string author;
-    std::string date;     ///< ISO 8601.
+    std::string date;  ///< ISO 8601.
     std::string subject;
     std::vector<std::string> files;
 };

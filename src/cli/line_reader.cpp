@@ -15,7 +15,8 @@ namespace {
 
 InvalidInput unreadable(const std::string& path, int reason) {
     // NOLINTNEXTLINE(concurrency-mt-unsafe): the reader is one thread, and the text is copied at once
-    return InvalidInput(fmt::format("{} can't be read: {}", path == "-" ? "standard input" : path, std::strerror(reason)));
+    return InvalidInput(
+        fmt::format("{} can't be read: {}", path == "-" ? "standard input" : path, std::strerror(reason)));
 }
 
 }  // namespace

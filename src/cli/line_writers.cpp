@@ -44,7 +44,9 @@ LineWriters::~LineWriters() {
     }
 }
 
-bool LineWriters::past_stop(const NumberedEntry& entry) const { return entry.place > stop_at_ || fault_ != nullptr; }
+bool LineWriters::past_stop(const NumberedEntry& entry) const {
+    return entry.place > stop_at_ || fault_ != nullptr;
+}
 
 bool LineWriters::add(NumberedEntry entry) {
     std::unique_lock lock(mutex_);
@@ -152,8 +154,8 @@ std::optional<std::string> LineWriters::try_write(const std::vector<NumberedEntr
     for (const NumberedEntry& numbered : batch) entries.push_back(numbered.entry);
     for (int doubts = 0;; ++doubts) {
         try {
-            const auto outcomes = database_.transact(
-                {}, [&](Transaction& transaction) { return log_.append_all(transaction, entries); });
+            const auto outcomes =
+                database_.transact({}, [&](Transaction& transaction) { return log_.append_all(transaction, entries); });
             count(batch, outcomes, doubts > 0);
             return std::nullopt;
         } catch (const CommitOutcomeUnknown&) {
@@ -172,9 +174,8 @@ void LineWriters::count(const std::vector<NumberedEntry>& batch, const std::vect
                         bool sent_before) {
     for (std::size_t i = 0; i < batch.size(); ++i) {
         if (const auto* const taken = std::get_if<EntryIdTaken>(&outcomes[i])) {
-            refuse(batch[i],
-                   fmt::format("entry_id {} is there with other content, as entry {} of tenant {}",
-                               batch[i].entry.entry.id.text(), taken->seq, batch[i].entry.tenant.text()));
+            refuse(batch[i], fmt::format("entry_id {} is there with other content, as entry {} of tenant {}",
+                                         batch[i].entry.entry.id.text(), taken->seq, batch[i].entry.tenant.text()));
             continue;
         }
         const std::lock_guard lock(mutex_);

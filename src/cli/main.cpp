@@ -1,3 +1,5 @@
 #include "cli/command_line.hpp"
 
-int main(int argument_count, char** arguments) { return rowlock::cli::run(argument_count, arguments); }
+int main(int argument_count, char** arguments) {
+    return rowlock::cli::run(argument_count, arguments);
+}

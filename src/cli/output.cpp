@@ -90,7 +90,9 @@ std::string one_line(std::string_view text, std::size_t width) {
 
 Table::Table(std::vector<std::string> heads) : heads_(std::move(heads)) {}
 
-void Table::add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+void Table::add(std::vector<std::string> cells) {
+    rows_.push_back(std::move(cells));
+}
 
 std::vector<std::string> Table::lines(const Style& style) const {
     std::vector<std::size_t> widths;
@@ -126,17 +128,25 @@ void JsonObject::key(std::string_view name) {
     body_ += ':';
 }
 
-JsonObject& JsonObject::text(std::string_view name, std::string_view value) { return raw(name, quote_json(value)); }
+JsonObject& JsonObject::text(std::string_view name, std::string_view value) {
+    return raw(name, quote_json(value));
+}
 
-JsonObject& JsonObject::text(std::string_view name, const std::optional<std::string>& value) {
+JsonObject& JsonObject::optional_text(std::string_view name, const std::optional<std::string>& value) {
     return raw(name, value ? quote_json(*value) : "null");
 }
 
-JsonObject& JsonObject::number(std::string_view name, std::int64_t value) { return raw(name, std::to_string(value)); }
+JsonObject& JsonObject::number(std::string_view name, std::int64_t value) {
+    return raw(name, std::to_string(value));
+}
 
-JsonObject& JsonObject::real(std::string_view name, double value) { return raw(name, fmt::format("{:.3f}", value)); }
+JsonObject& JsonObject::real(std::string_view name, double value) {
+    return raw(name, fmt::format("{:.3f}", value));
+}
 
-JsonObject& JsonObject::boolean(std::string_view name, bool value) { return raw(name, value ? "true" : "false"); }
+JsonObject& JsonObject::boolean(std::string_view name, bool value) {
+    return raw(name, value ? "true" : "false");
+}
 
 JsonObject& JsonObject::raw(std::string_view name, std::string_view json) {
     key(name);
@@ -144,7 +154,9 @@ JsonObject& JsonObject::raw(std::string_view name, std::string_view json) {
     return *this;
 }
 
-std::string JsonObject::str() const { return "{" + body_ + "}"; }
+std::string JsonObject::str() const {
+    return "{" + body_ + "}";
+}
 
 std::string json_array(const std::vector<std::string>& elements) {
     return fmt::format("[{}]", fmt::join(elements, ","));
@@ -152,9 +164,9 @@ std::string json_array(const std::vector<std::string>& elements) {
 
 void Progress::show(std::string_view text) {
     if (!on_) return;
-    const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(
-                         std::chrono::steady_clock::now().time_since_epoch())
-                         .count();
+    const auto now =
+        std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch())
+            .count();
     if (shown_ && now - last_shown_ < 100) return;
     last_shown_ = now;
     shown_ = true;

@@ -47,7 +47,7 @@ class Table {
 class JsonObject {
   public:
     JsonObject& text(std::string_view name, std::string_view value);
-    JsonObject& text(std::string_view name, const std::optional<std::string>& value);
+    JsonObject& optional_text(std::string_view name, const std::optional<std::string>& value);
     JsonObject& number(std::string_view name, std::int64_t value);
     JsonObject& real(std::string_view name, double value);
     JsonObject& boolean(std::string_view name, bool value);

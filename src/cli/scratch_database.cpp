@@ -32,7 +32,8 @@ ScratchDatabase::ScratchDatabase(const Context& context, const std::string& name
     : server_(server_connection(context)), name_(name) {
     const DatabaseOptions maintenance{.connection = server_};
     run_alone(maintenance, drop_statement(name_));
-    run_alone(maintenance, fmt::format("CREATE DATABASE {} ENCODING 'UTF8' TEMPLATE template0", quote_identifier(name_)));
+    run_alone(maintenance,
+              fmt::format("CREATE DATABASE {} ENCODING 'UTF8' TEMPLATE template0", quote_identifier(name_)));
     Database database(as_owner());
     database.transact({}, [](Transaction& transaction) { install_schema(transaction); });
 }

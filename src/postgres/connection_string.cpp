@@ -26,9 +26,9 @@ Options parsed(const std::string& connection) {
     if (!options) {
         const std::string reason = first_line(message == nullptr ? "out of memory" : message);
         PQfreemem(message);
-        throw InvalidInput(
-            fmt::format("the connection string can't be read: {}; write postgresql://user@host/database, or host=… dbname=…",
-                        reason));
+        throw InvalidInput(fmt::format(
+            "the connection string can't be read: {}; write postgresql://user@host/database, or host=… dbname=…",
+            reason));
     }
     return options;
 }

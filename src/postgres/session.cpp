@@ -1,6 +1,7 @@
 #include "postgres/session.hpp"
 
 #include <fmt/format.h>
+#include <libpq-fe.h>
 #include <poll.h>
 
 #include <array>
@@ -44,6 +45,10 @@ std::string prepared_name(const Statement& statement) {
 }
 
 }  // namespace
+
+void Session::Closer::operator()(DriverConnection* connection) const noexcept {
+    PQfinish(connection);
+}
 
 Session::Session(const DatabaseOptions& options, std::source_location where) {
     connect(options, where);
@@ -133,7 +138,8 @@ void Session::queue(const Statement& statement, const std::vector<Parameter>& pa
     const std::string name = prepares_ ? prepared_name(statement) : std::string();
     const bool known = prepared_.contains(name);
     if (!prepares_ || (!known && prepared_.size() >= prepared_max)) {
-        require_sent(PQsendQueryParams(connection, std::string(statement.sql).c_str(), count, nullptr, values.data(), nullptr, nullptr, 0));
+        require_sent(PQsendQueryParams(connection, std::string(statement.sql).c_str(), count, nullptr, values.data(),
+                                       nullptr, nullptr, 0));
     } else {
         if (!known) {
             require_sent(PQsendPrepare(connection, name.c_str(), std::string(statement.sql).c_str(), 0, nullptr));

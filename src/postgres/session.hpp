@@ -1,8 +1,6 @@
 // One connection to a server, used in pipeline mode: what is queued goes out together and costs one round trip.
 #pragma once
 
-#include <libpq-fe.h>
-
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -15,7 +13,14 @@
 
 #include "rowlock/database.hpp"
 
+// libpq's own names for its types; its header stays in src/postgres/*.cpp.
+struct pg_conn;
+struct pg_result;
+
 namespace rowlock {
+
+using DriverConnection = pg_conn;
+using DriverResult = pg_result;
 
 /// A statement that failed, before it is known what the failure means for the transaction.
 struct FailedStatement {
@@ -59,7 +64,7 @@ class Session {
         bool prepares;
     };
     struct Closer {
-        void operator()(PGconn* connection) const noexcept { PQfinish(connection); }
+        void operator()(DriverConnection* connection) const noexcept;
     };
 
     void connect(const DatabaseOptions& options, std::source_location where);
@@ -67,13 +72,13 @@ class Session {
     void require_sent(int accepted);
     void wait_for(bool write_too);
     void send_all();
-    PGresult* next_result();
-    void take_result(std::size_t index, PGresult* result, Outcome& outcome);
+    DriverResult* next_result();
+    void take_result(std::size_t index, DriverResult* result, Outcome& outcome);
     Outcome read_simple(const Statement& statement, const std::function<void(std::span<const std::byte>)>* piece);
     void read_copy(const std::function<void(std::span<const std::byte>)>* piece);
-    FailedStatement failure(std::size_t index, const PGresult* result, std::string_view statement);
+    FailedStatement failure(std::size_t index, const DriverResult* result, std::string_view statement);
 
-    std::unique_ptr<PGconn, Closer> connection_;
+    std::unique_ptr<DriverConnection, Closer> connection_;
     std::vector<Queued> queue_;
     std::unordered_set<std::string> prepared_;
     bool prepares_ = false;

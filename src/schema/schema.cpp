@@ -26,6 +26,13 @@ constexpr Statement read_version{"schema.read_version", "SELECT coalesce(max(ver
 constexpr Statement read_role{"schema.read_role", "SELECT current_setting('role')"};
 constexpr Statement restore_role{"schema.restore_role", "SELECT set_config('role', $1, true)"};
 
+/// Lock: none. Where the role that logs in is called rowlock, its unqualified tables land in our schema by "$user".
+constexpr Statement find_strangers{
+    "schema.find_strangers",
+    "SELECT string_agg(relname, ', ' ORDER BY relname) FROM pg_catalog.pg_class"
+    " WHERE relnamespace = to_regnamespace('rowlock') AND relkind IN ('r', 'p', 'v', 'm', 'f')"
+    " AND pg_get_userbyid(relowner) <> 'rowlock_owner'"};
+
 /// Lock: ACCESS EXCLUSIVE on everything in the schema, until the transaction ends.
 constexpr Statement drop_schema{"schema.drop", "DROP SCHEMA IF EXISTS rowlock CASCADE", true};
 
@@ -105,7 +112,12 @@ SchemaStatus install_schema(Transaction& transaction) {
 }
 
 void uninstall_schema(Transaction& transaction) {
-    transaction.execute_all({{lock_installers, {}}, {drop_schema, {}}});
+    const std::vector<Rows> answers = transaction.execute_all({{lock_installers, {}}, {find_strangers, {}}});
+    if (const auto strangers = answers.back().only().optional_text(0)) {
+        throw SetupError("the schema rowlock holds what is not rowlock's and would be dropped with it: " + *strangers +
+                         ": move that elsewhere with ALTER … SET SCHEMA first");
+    }
+    transaction.execute(drop_schema);
 }
 
 void require_schema(Transaction& transaction) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.hpp"
 #include "sequence/numbered_table.hpp"
 
 namespace rowlock {
@@ -54,6 +55,7 @@ GaplessSequence::GaplessSequence(std::string name) : name_(std::move(name)) {
             fmt::format("the name of a sequence has 1 to {} bytes, not {}", name_bytes_max, name_.size()));
     }
     if (name_.find('\0') != std::string::npos) throw InvalidInput("the name of a sequence has a NUL in it");
+    if (first_invalid_utf8(name_)) throw InvalidInput("the name of a sequence is not UTF-8");
 }
 
 std::int64_t GaplessSequence::take_next(Transaction& transaction) const {

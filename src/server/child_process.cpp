@@ -57,9 +57,11 @@ class ChildPlan {
 
     /// In the child: never comes back. `output` may be -1, then `log` is opened under the account.
     [[noreturn]] void run(int input, int output, int kept, const char* log) const noexcept {
+        // An ignored SIGCHLD, say, would come along, and initdb would never see its own children end.
+        for (int number = 1; number < NSIG; ++number) std::signal(number, SIG_DFL);
         sigset_t none;
         sigemptyset(&none);
-        sigprocmask(SIG_SETMASK, &none, nullptr);
+        pthread_sigmask(SIG_SETMASK, &none, nullptr);
         umask(S_IRWXG | S_IRWXO);
         if (account_.switched && !become(account_)) give_up(output, "cannot change to the server's account");
         if (log != nullptr) output = open(log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, S_IRUSR | S_IWUSR);
@@ -140,13 +142,19 @@ CommandResult run_as(const Account& account, const Command& command, std::chrono
         plan.run(input.raw(), output.raw(), command.kept_descriptor, nullptr);
     }
     int state = 0;
-    if (!wait_until(limit, [&] { return waitpid(child, &state, WNOHANG) != 0; })) {
+    pid_t ended = 0;
+    const auto has_ended = [&] {
+        ended = waitpid(child, &state, WNOHANG);
+        return ended != 0;
+    };
+    if (!wait_until(limit, has_ended)) {
         kill(-child, SIGKILL);
         waitpid(child, &state, 0);
         throw SetupError(
             fmt::format("{} was not done after {} s and was stopped: is the disk or the machine overloaded?",
                         command.arguments[0], std::chrono::duration_cast<std::chrono::seconds>(limit).count()));
     }
+    if (ended < 0) throw_no_process("the end of a program could not be seen (is SIGCHLD ignored?)");
     constexpr int signal_base = 128;
     return {WIFEXITED(state) ? WEXITSTATUS(state) : signal_base + WTERMSIG(state), whole_content(output)};
 }

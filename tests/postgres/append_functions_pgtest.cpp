@@ -1,4 +1,7 @@
 // The functions that append: they take what follows the head, and refuse the rest as a whole.
+#include <chrono>
+#include <thread>
+
 #include "postgres/two_tenants.hpp"
 
 namespace rowlock {
@@ -61,6 +64,20 @@ TEST_F(AppendFunctions, RefuseABatchWithABreakInItAsAWhole) {
         {batch_with("entries('A'", "entries(NULL"), "42501"},
     });
     EXPECT_EQ(app("SELECT count(*) FROM rowlock.audit_log").rows, "SELECT 1:2;");
+}
+
+TEST_F(AppendFunctions, LetOneOfTwoThatSkipTheLockWinAndTellTheOther) {
+    Answer late;
+    std::thread other;
+    app_->transact({.tenant = TenantId("A")}, [&](Transaction& transaction) {
+        run(transaction, append_sql("A", 2, "01", "02"));
+        other = std::thread([&] { late = app(append_sql("A", 2, "01", "09")); });
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    });
+    other.join();
+    EXPECT_EQ(late.sqlstate, "RL001");
+    EXPECT_EQ(app("SELECT last_seq FROM rowlock.tenant_seq").rows, "SELECT 1:2;");
+    EXPECT_EQ(app(append_sql("A", 3, "02", "03")).sqlstate, "");
 }
 
 TEST_F(AppendFunctions, LetAKeyRotationIntroduceTheNextKeyWithinABatch) {

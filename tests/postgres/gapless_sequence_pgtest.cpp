@@ -34,8 +34,8 @@ class GaplessNumbers : public testing::Test {
         database_.transact({.lock_wait_max = 60s}, [](Transaction& transaction) {
             install_schema(transaction);
             transaction.execute_script({"test.table",
-                                        "CREATE TABLE invoice (tenant_id text, number bigint, year int);"
-                                        "GRANT SELECT, INSERT, UPDATE ON invoice TO rowlock_app"});
+                                        "CREATE TABLE public.invoice (tenant_id text, number bigint, year int);"
+                                        "GRANT SELECT, INSERT, UPDATE ON public.invoice TO rowlock_app"});
         });
     }
 
@@ -43,7 +43,7 @@ class GaplessNumbers : public testing::Test {
         return app_.transact(of(tenant), [&](Transaction& transaction) { return invoices_.take_next(transaction); });
     }
     static void insert(Transaction& transaction, std::int64_t number, int year = 2026) {
-        transaction.execute({"test.insert", "INSERT INTO invoice VALUES ($1, $2, $3)"},
+        transaction.execute({"test.insert", "INSERT INTO public.invoice VALUES ($1, $2, $3)"},
                             {transaction.required_tenant(), number, year});
     }
     void insert_numbers(const std::string& tenant, const std::vector<std::int64_t>& numbers) {
@@ -69,12 +69,12 @@ class GaplessNumbers : public testing::Test {
         }
     }
 
-    TestDatabase server_;
-    Database database_{server_.uri()};
-    Database app_{{.connection = server_.uri(), .role = "rowlock_app"}};
+    test::TestDatabase server_;
+    Database database_{server_.connection()};
+    Database app_{{.connection = server_.connection(), .role = "rowlock_app"}};
     /// For what happens beside an open transaction of the same thread: it must not wait for a connection of the same
     /// pool.
-    Database beside_{{.connection = server_.uri(), .role = "rowlock_app"}};
+    Database beside_{{.connection = server_.connection(), .role = "rowlock_app"}};
     GaplessSequence invoices_{"invoice"};
     NumberedTable table_{.table = "invoice", .tenant_column = "tenant_id", .number_column = "number"};
 };
@@ -115,7 +115,7 @@ TEST_F(GaplessNumbers, OfTheTwinThatReadsTheMaximumAndAddsOneAreFoundTwice) {
     const auto write = [&] {
         app_.transact(of("acme"), [&](Transaction& transaction) {
             const std::int64_t next =
-                transaction.execute({"test.maximum", "SELECT coalesce(max(number), 0) + 1 FROM invoice"})
+                transaction.execute({"test.maximum", "SELECT coalesce(max(number), 0) + 1 FROM public.invoice"})
                     .only()
                     .integer(0);
             both_have_read.arrive_and_wait();
@@ -177,7 +177,7 @@ TEST_F(GaplessNumbers, AtRepeatableReadARaceIsRunAgain) {
     policy.isolation = IsolationLevel::repeatable_read;
     int runs = 0;
     const std::int64_t number = app_.transact(policy, [&](Transaction& transaction) {
-        transaction.execute({"test.snapshot", "SELECT count(*) FROM invoice"});
+        transaction.execute({"test.snapshot", "SELECT count(*) FROM public.invoice"});
         if (++runs == 1) {
             beside_.transact(of("acme"), [&](Transaction& other) { EXPECT_EQ(invoices_.take_next(other), 2); });
         }
@@ -339,6 +339,7 @@ TEST(GaplessSequenceName, HasOneToTwoHundredBytes) {
     EXPECT_THROW(GaplessSequence(""), InvalidInput);
     EXPECT_THROW(GaplessSequence(std::string(201, 'x')), InvalidInput);
     EXPECT_THROW(GaplessSequence(std::string("a\0b", 3)), InvalidInput);
+    EXPECT_THROW(GaplessSequence("\xff"), InvalidInput);
     EXPECT_EQ(GaplessSequence(std::string(200, 'x')).name().size(), 200U);
 }
 

@@ -141,7 +141,7 @@ TEST_F(Privileges, AnswerTheSameOfATenantThatIsThereAndOfOneThatIsNot) {
 }
 
 TEST_F(Privileges, DoNotLetAnotherTenantsLockBeFelt) {
-    Database holding(as_login(server_.uri(), "rowlock_test_shop"));
+    Database holding(server_.connection_as(login_));
     holding.transact({.tenant = TenantId("B")}, [&](Transaction& holder) {
         run(holder, "SELECT 1 FROM rowlock.tenant_seq WHERE tenant_id = 'B' FOR UPDATE");
         run(holder, "SELECT rowlock.next_number('B', 'invoice')");
@@ -161,35 +161,49 @@ TEST_F(Privileges, HoldWhenRowSecurityIsSwitchedOff) {
                  ServerError);
 }
 
+/// Everything that the functions call unqualified, made anew where the caller's search_path finds it first. Each shadow
+/// throws when it is run as the owner of our functions: there it could do whatever the owner may.
+constexpr Statement cast_shadows{"test.shadows", R"(
+    GRANT USAGE ON SCHEMA evil TO PUBLIC;
+    CREATE FUNCTION evil.tell() RETURNS void LANGUAGE plpgsql AS
+        $$ BEGIN IF current_user = 'rowlock_owner' THEN RAISE 'a shadow ran as the owner'; END IF; END $$;
+    CREATE FUNCTION evil.current_setting(text, boolean) RETURNS text LANGUAGE plpgsql AS
+        $$ BEGIN PERFORM evil.tell(); RETURN 'B'; END $$;
+    CREATE FUNCTION evil.equal(text, text) RETURNS boolean LANGUAGE plpgsql AS
+        $$ BEGIN PERFORM evil.tell(); RETURN true; END $$;
+    CREATE OPERATOR evil.= (LEFTARG = text, RIGHTARG = text, FUNCTION = evil.equal);
+    CREATE FUNCTION evil.minus(bigint, integer) RETURNS bigint LANGUAGE plpgsql AS
+        $$ BEGIN PERFORM evil.tell(); RETURN 1; END $$;
+    CREATE OPERATOR evil.- (LEFTARG = bigint, RIGHTARG = integer, FUNCTION = evil.minus);
+    CREATE OPERATOR evil.+ (LEFTARG = bigint, RIGHTARG = integer, FUNCTION = evil.minus);
+    CREATE TEMP TABLE tenant_seq (tenant_id text, last_seq bigint, head_mac bytea, key_id text);
+    CREATE TEMP TABLE audit_log (tenant_id text);
+    CREATE TEMP TABLE sequence_counter (tenant_id text, name text, first_number bigint, last_taken bigint);
+    SET LOCAL search_path = pg_temp, evil, pg_catalog;)"};
+
 TEST_F(Privileges, AreNotFooledByNamesThatShadowOurs) {
-    superuser_.transact(
-        {}, [](Transaction& transaction) { run(transaction, "CREATE SCHEMA evil AUTHORIZATION rowlock_test_shop"); });
+    server_.execute("CREATE SCHEMA evil AUTHORIZATION " + login_.role);
     app_->transact({.tenant = TenantId("A")}, [](Transaction& transaction) {
-        transaction.execute_script({"test.shadows", R"(
-            CREATE FUNCTION evil.current_setting(text, boolean) RETURNS text LANGUAGE sql AS 'SELECT ''B''';
-            CREATE FUNCTION evil.equal(text, text) RETURNS boolean LANGUAGE sql AS 'SELECT true';
-            CREATE OPERATOR evil.= (LEFTARG = text, RIGHTARG = text, FUNCTION = evil.equal);
-            CREATE FUNCTION pg_temp.current_setting(text, boolean) RETURNS text LANGUAGE sql AS 'SELECT ''B''';
-            CREATE TEMP TABLE tenant_seq (tenant_id text, last_seq bigint, head_mac bytea, key_id text);
-            CREATE TEMP TABLE audit_log (tenant_id text);
-            CREATE TEMP TABLE sequence_counter (tenant_id text, name text, first_number bigint, last_taken bigint);
-            SET LOCAL search_path = pg_temp, evil, pg_catalog;)"});
-        EXPECT_EQ(run(transaction, "SELECT 'x' = 'y'").only().text(0), "t") << "the shadow works outside";
-        transaction.execute_script({"test.append", append_sql("A", 2, "01", "02")});
+        transaction.execute_script(cast_shadows);
+        EXPECT_TRUE(run(transaction, "SELECT text 'x' = text 'y'").only().boolean(0)) << "the shadow works outside";
+        run(transaction, append_sql("A", 2, "01", "02"));
         EXPECT_EQ(run(transaction, "SELECT rowlock.next_number('A', 'invoice')").only().integer(0), 2);
+        EXPECT_EQ(run(transaction, "SELECT rowlock.set_next_number('A', 'invoice', 9)").only().integer(0), 9);
         EXPECT_EQ(run(transaction, "SELECT count(*) FROM rowlock.audit_log").only().integer(0), 2);
-        EXPECT_EQ(run(transaction,
-                      "SELECT (SELECT count(*) FROM pg_temp.tenant_seq) + (SELECT count(*) FROM"
-                      " pg_temp.audit_log) + (SELECT count(*) FROM pg_temp.sequence_counter)")
-                      .only()
-                      .integer(0),
-                  0);
-        EXPECT_THROW(transaction.savepoint([&] { run(transaction, append_sql("B", 2, "01", "02")); }), ServerError);
+        for (const std::string table : {"tenant_seq", "audit_log", "sequence_counter"}) {
+            EXPECT_EQ(run(transaction, "SELECT count(*) FROM pg_temp." + table).only().integer(0), 0);
+        }
+        try {
+            transaction.savepoint([&] { run(transaction, append_sql("B", 2, "01", "02")); });
+            ADD_FAILURE() << "appended for another tenant";
+        } catch (const ServerError& error) {
+            EXPECT_EQ(error.sqlstate(), "42501");
+        }
     });
 }
 
 TEST_F(Privileges, HoldForTheOwnerAndASuperuserByTrigger) {
-    Database owner({.connection = server_.uri(), .role = "rowlock_owner"});
+    Database owner({.connection = server_.connection(), .role = "rowlock_owner"});
     const std::string before = everything();
     for (Database* const database : {&owner, &superuser_}) {
         for (const std::string sql :
@@ -207,7 +221,7 @@ TEST_F(Privileges, HoldForTheOwnerAndASuperuserByTrigger) {
 }
 
 TEST_F(Privileges, LetTheAuditorReadAllTenantsAndWriteNothing) {
-    Database auditor({.connection = server_.uri(), .role = "rowlock_auditor"});
+    Database auditor({.connection = server_.connection(), .role = "rowlock_auditor"});
     for (const std::string table : {"tenant_seq", "audit_log", "audit_entries", "sequence_counter"}) {
         EXPECT_EQ(rows_of(auditor, "SELECT tenant_id FROM rowlock." + table + " ORDER BY 1"), "SELECT 2:A;B;");
     }
@@ -220,19 +234,14 @@ TEST_F(Privileges, LetTheAuditorReadAllTenantsAndWriteNothing) {
 }
 
 TEST_F(Privileges, LetTheBackupReadAllTenantsAndWriteNothing) {
-    Database backup({.connection = server_.uri(), .role = "rowlock_backup"});
+    Database backup({.connection = server_.connection(), .role = "rowlock_backup"});
     EXPECT_EQ(rows_of(backup, "SELECT tenant_id FROM rowlock.audit_log ORDER BY 1"), "SELECT 2:A;B;");
     EXPECT_EQ(ask(backup, "A", append_sql("A", 2, "01", "02")).sqlstate, "42501");
     EXPECT_EQ(ask(backup, "A", "DELETE FROM rowlock.audit_log").sqlstate, "42501");
 }
 
 TEST_F(Privileges, GiveAStrangerTheVersionAndNothingElse) {
-    superuser_.transact({}, [](Transaction& transaction) {
-        transaction.execute_script({"test.stranger",
-                                    "DO $$ BEGIN CREATE ROLE rowlock_test_stranger NOLOGIN;"
-                                    " EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$"});
-    });
-    Database stranger({.connection = server_.uri(), .role = "rowlock_test_stranger"});
+    Database stranger(server_.connection_as(server_.add_login("stranger")));
     EXPECT_EQ(ask(stranger, "A", "SELECT count(*) > 0 FROM rowlock.schema_version").rows, "SELECT 1:t;");
     for (const std::string table : {"ledger", "tenant_seq", "audit_log", "audit_entries", "sequence_counter"}) {
         EXPECT_EQ(ask(stranger, "A", "SELECT * FROM rowlock." + table).sqlstate, "42501");

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "postgres/identifier.hpp"
 #include "rowlock/database.hpp"
 #include "schema/migrations.hpp"
 #include "support/test_database.hpp"
@@ -35,8 +36,8 @@ class Schema : public testing::Test {
     }
     SchemaStatus install() { return database_.transact(patient, install_schema); }
 
-    TestDatabase server_;
-    Database database_{server_.uri()};
+    test::TestDatabase server_;
+    Database database_{server_.connection()};
 };
 
 TEST_F(Schema, IsNotInstalledAtFirst) {
@@ -79,9 +80,13 @@ TEST_F(Schema, InstalledByEightAtOnceIsInstalledOnce) {
     std::atomic<int> succeeded = 0;
     for (int i = 0; i < 8; ++i) {
         installers.emplace_back([&] {
-            Database own(server_.uri());
-            const SchemaStatus status = own.transact(patient, install_schema);
-            if (status.installed == status.current) ++succeeded;
+            try {
+                Database own(server_.connection());
+                const SchemaStatus status = own.transact(patient, install_schema);
+                if (status.installed == status.current) ++succeeded;
+            } catch (const Error& error) {
+                ADD_FAILURE() << error.what();
+            }
         });
     }
     for (std::thread& installer : installers) installer.join();
@@ -90,12 +95,12 @@ TEST_F(Schema, InstalledByEightAtOnceIsInstalledOnce) {
 }
 
 TEST_F(Schema, InstallsInTwoDatabasesOfOneServerAtOnce) {
-    TestDatabase other_server;
-    std::thread other([&] { Database(other_server.uri()).transact(patient, install_schema); });
+    test::TestDatabase other_server;
+    std::thread other([&] { Database(other_server.connection()).transact(patient, install_schema); });
     install();
     other.join();
     EXPECT_NO_THROW(database_.transact({}, require_schema));
-    EXPECT_NO_THROW(Database(other_server.uri()).transact({}, require_schema));
+    EXPECT_NO_THROW(Database(other_server.connection()).transact({}, require_schema));
 }
 
 TEST_F(Schema, RefusesToInstallAboveReadCommitted) {
@@ -129,17 +134,16 @@ TEST_F(Schema, SaysWhatToDoWhereItIsMissing) {
 
 TEST_F(Schema, TellsAnyRoleOfItsVersion) {
     install();
-    run("CREATE ROLE rowlock_test_nobody NOLOGIN");
-    Database nobody({.connection = server_.uri(), .role = "rowlock_test_nobody"});
+    Database nobody(server_.connection_as(server_.add_login("nobody")));
     EXPECT_NO_THROW(nobody.transact({}, require_schema));
-    run("DROP ROLE rowlock_test_nobody");
 }
 
 TEST_F(Schema, PrintedForPsqlIsTakenAsUpToDateAfterwards) {
     const std::filesystem::path file =
         std::filesystem::temp_directory_path() / ("rowlock_schema_" + text("SELECT current_database()") + ".sql");
     std::ofstream(file) << schema_sql();
-    const std::string command = "psql -X -q -d '" + server_.uri() + "' -f '" + file.string() + "' >/dev/null 2>&1";
+    const std::string command =
+        "psql -X -q -d '" + server_.connection() + "' -f '" + file.string() + "' >/dev/null 2>&1";
     // NOLINTNEXTLINE(concurrency-mt-unsafe): one thread runs here
     const int first = std::system(command.c_str());
     EXPECT_EQ(first, 0);
@@ -152,28 +156,25 @@ TEST_F(Schema, PrintedForPsqlIsTakenAsUpToDateAfterwards) {
 }
 
 TEST_F(Schema, KeepsTheRoleThatTheTransactionHad) {
-    run("CREATE ROLE rowlock_test_installer SUPERUSER NOLOGIN");
-    Database installer({.connection = server_.uri(), .role = "rowlock_test_installer"});
+    const std::string installer_role = server_.add_login("installer", "SUPERUSER").role;
+    Database installer({.connection = server_.connection(), .role = installer_role});
     const std::string role = installer.transact(patient, [](Transaction& transaction) {
         install_schema(transaction);
         return std::string(transaction.execute({"test.role", "SELECT current_user"}).only().text(0));
     });
-    EXPECT_EQ(role, "rowlock_test_installer");
-    run("DROP ROLE rowlock_test_installer");
+    EXPECT_EQ(role, installer_role);
 }
 
 TEST_F(Schema, IsInstalledByARoleThatIsNoSuperuser) {
-    run("CREATE ROLE rowlock_test_dba NOLOGIN CREATEROLE");
-    run("DO $$ BEGIN EXECUTE format('GRANT CREATE ON DATABASE %I TO rowlock_test_dba', current_database()); END $$");
-    Database dba({.connection = server_.uri(), .role = "rowlock_test_dba"});
+    const test::TestLogin login = server_.add_login("dba", "CREATEROLE");
+    run("GRANT CREATE ON DATABASE " + quote_identifier(server_.name()) + " TO " + quote_identifier(login.role));
+    Database dba(server_.connection_as(login));
     EXPECT_NO_THROW(static_cast<void>(dba.transact(patient, install_schema)));
     EXPECT_NO_THROW(dba.transact(patient, uninstall_schema));
-    run("DROP OWNED BY rowlock_test_dba; DROP ROLE rowlock_test_dba");
 }
 
 TEST_F(Schema, IsRefusedToARoleWithoutTheRights) {
-    run("CREATE ROLE rowlock_test_guest NOLOGIN");
-    Database guest({.connection = server_.uri(), .role = "rowlock_test_guest"});
+    Database guest(server_.connection_as(server_.add_login("guest")));
     try {
         static_cast<void>(guest.transact(patient, install_schema));
         ADD_FAILURE() << "a guest installed a schema";
@@ -181,7 +182,6 @@ TEST_F(Schema, IsRefusedToARoleWithoutTheRights) {
         EXPECT_EQ(error.sqlstate(), "42501");
         EXPECT_EQ(error.recovery(), Recovery::give_up);
     }
-    run("DROP ROLE rowlock_test_guest");
 }
 
 TEST_F(Schema, UninstalledIsGoneAndCanBeInstalledAnew) {
@@ -192,6 +192,14 @@ TEST_F(Schema, UninstalledIsGoneAndCanBeInstalledAnew) {
     EXPECT_NO_THROW(database_.transact(patient, uninstall_schema));
     install();
     EXPECT_NE(text("SELECT ledger_id FROM rowlock.ledger"), ledger);
+}
+
+TEST_F(Schema, IsNotUninstalledWithATableOfTheUsersInIt) {
+    install();
+    run("CREATE TABLE rowlock.invoice (number bigint)");
+    EXPECT_THROW(database_.transact(patient, uninstall_schema), SetupError);
+    run("ALTER TABLE rowlock.invoice SET SCHEMA public");
+    EXPECT_NO_THROW(database_.transact(patient, uninstall_schema));
 }
 
 TEST_F(Schema, BelongsToItsOwnerWhoeverInstalled) {

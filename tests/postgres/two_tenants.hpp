@@ -35,11 +35,6 @@ inline std::string replaced(std::string text, std::string_view from, std::string
     return text;
 }
 
-inline std::string as_login(const std::string& address, const std::string& login) {
-    if (address.find("://") == std::string::npos) return address + " user=" + login + " password=test";
-    return address + (address.find('?') == std::string::npos ? '?' : '&') + "user=" + login + "&password=test";
-}
-
 /// An entry of `tenant` with the MACs 32 × prev and 32 × mac, both two hexadecimal digits.
 inline std::string append_sql(const std::string& tenant, int seq, const std::string& prev, const std::string& mac) {
     return "SELECT rowlock.append_entry('" + tenant + "', " + std::to_string(seq) +
@@ -50,14 +45,9 @@ inline std::string append_sql(const std::string& tenant, int seq, const std::str
 class TwoTenants : public testing::Test {
   protected:
     void SetUp() override {
-        superuser_.transact({.lock_wait_max = std::chrono::seconds(60)}, [](Transaction& transaction) {
-            install_schema(transaction);
-            transaction.execute_script(
-                {"test.login",
-                 "DO $$ BEGIN CREATE ROLE rowlock_test_shop LOGIN PASSWORD 'test' IN ROLE rowlock_app;"
-                 " EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$"});
-        });
-        app_.emplace(as_login(server_.uri(), "rowlock_test_shop"));
+        superuser_.transact({.lock_wait_max = std::chrono::seconds(60)}, install_schema);
+        server_.execute("GRANT rowlock_app TO " + login_.role);
+        app_.emplace(server_.connection_as(login_));
         for (const std::string tenant : {"A", "B"}) {
             app_->transact({.tenant = TenantId(tenant)}, [&](Transaction& transaction) {
                 run(transaction, "INSERT INTO rowlock.tenant_seq (tenant_id) VALUES ('" + tenant + "')");
@@ -103,8 +93,9 @@ class TwoTenants : public testing::Test {
         EXPECT_EQ(app(append_sql("A", 2, "01", "02")).sqlstate, "");
     }
 
-    TestDatabase server_;
-    Database superuser_{server_.uri()};
+    test::TestDatabase server_;
+    const test::TestLogin login_ = server_.add_login("shop");
+    Database superuser_{server_.connection()};
     std::optional<Database> app_;
 };
 

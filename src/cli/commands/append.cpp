@@ -39,9 +39,10 @@ Exit append_one(const Context& context, const AppendOptions& options) {
         {.tenant = tenant}, [&](Transaction& transaction) { return log.append(transaction, entry); });
     const std::int64_t seq = std::visit([](const auto& any) { return any.seq; }, outcome);
     if (std::holds_alternative<EntryIdTaken>(outcome)) {
-        throw InvalidInput(fmt::format("entry id {} is there with other content, as entry {} of tenant {}; nothing was "
-                                       "appended",
-                                       entry.id.text(), seq, tenant.text()));
+        throw InvalidInput(
+            fmt::format("entry id {} is there with other content, as entry {} of tenant {}; nothing was "
+                        "appended",
+                        entry.id.text(), seq, tenant.text()));
     }
     const bool appended = std::holds_alternative<Appended>(outcome);
     if (context.globals.json) {
@@ -49,8 +50,8 @@ Exit append_one(const Context& context, const AppendOptions& options) {
         object.text("tenant", tenant.text()).number("seq", seq).text("entry_id", entry.id.text());
         print_line(object.text("outcome", appended ? "appended" : "already_appended").str());
     } else {
-        print_line(fmt::format("{} {}  {}{}", tenant.text(), seq, entry.id.text(),
-                               appended ? "" : "  (was there already)"));
+        print_line(
+            fmt::format("{} {}  {}{}", tenant.text(), seq, entry.id.text(), appended ? "" : "  (was there already)"));
     }
     return Exit::fine;
 }
@@ -88,14 +89,17 @@ void tell(const AppendOptions& options, const std::vector<RefusedLine>& bad, con
     for (std::size_t i = 0; i < bad.size() && i < bad_lines_told_max; ++i) {
         print_note(fmt::format("rowlock: {}, line {}, {}", source, bad[i].line, bad[i].reason));
     }
-    if (bad.size() > bad_lines_told_max) print_note(fmt::format("… and {} more", grouped(static_cast<std::int64_t>(bad.size() - bad_lines_told_max))));
+    if (bad.size() > bad_lines_told_max)
+        print_note(fmt::format("… and {} more", grouped(static_cast<std::int64_t>(bad.size() - bad_lines_told_max))));
     if (bad.empty() || options.skip_bad) return;
-    std::string rest = written.appended_after_stop == 0
-                           ? "nothing behind it is"
-                           : fmt::format("so are {} behind it, which other writers had begun", written.appended_after_stop);
-    print_note(fmt::format("the lines before line {} are appended, {}; correct it and go on from there (--skip-bad "
-                           "leaves bad lines out)",
-                           bad.front().line, rest));
+    std::string rest =
+        written.appended_after_stop == 0
+            ? "nothing behind it is"
+            : fmt::format("so are {} behind it, which other writers had begun", written.appended_after_stop);
+    print_note(
+        fmt::format("the lines before line {} are appended, {}; correct it and go on from there (--skip-bad "
+                    "leaves bad lines out)",
+                    bad.front().line, rest));
 }
 
 Exit append_lines(const Context& context, const AppendOptions& options) {
@@ -131,12 +135,14 @@ Exit append_lines(const Context& context, const AppendOptions& options) {
 
 Exit append(const Context& context, const AppendOptions& options) {
     if (options.jsonl.empty()) {
-        if (options.tenant.empty()) throw InvalidInput("name the tenant with --tenant, or give lines with --jsonl FILE");
+        if (options.tenant.empty())
+            throw InvalidInput("name the tenant with --tenant, or give lines with --jsonl FILE");
         return append_one(context, options);
     }
     const bool has_one = !options.tenant.empty() || options.actor || options.action || options.object || options.data ||
                          options.entry_id;
-    if (has_one) throw InvalidInput("--jsonl takes everything from its lines; leave out --tenant, --actor and the like");
+    if (has_one)
+        throw InvalidInput("--jsonl takes everything from its lines; leave out --tenant, --actor and the like");
     return append_lines(context, options);
 }
 

@@ -43,20 +43,21 @@ constexpr Statement make_tables{
     "CREATE TABLE bench.plain_log (LIKE rowlock.audit_log INCLUDING ALL);"
     "CREATE SEQUENCE bench.number; CREATE SEQUENCE bench.plain_number"};
 
-#define ROWLOCK_BENCH_INSERT(table, number)                                                                     \
-    "INSERT INTO bench." table                                                                                  \
-    " (tenant_id, entry_id, data, prev_mac, mac, seq, recorded_at, actor, action, object, key_id)"              \
+#define ROWLOCK_BENCH_INSERT(table, number)                                                        \
+    "INSERT INTO bench." table                                                                     \
+    " (tenant_id, entry_id, data, prev_mac, mac, seq, recorded_at, actor, action, object, key_id)" \
     " VALUES ($1, $2, $3, $4, $4, " number ", clock_timestamp(), 'ann', 'invoice.paid', 'invoice 4711', 'k1')"
 
 constexpr Statement first_trip{"bench.first_trip", "SELECT"};
-constexpr Statement article_first_use{
-    "bench.article_first_use", "INSERT INTO bench.article_state (tenant_id) VALUES ($1) ON CONFLICT DO NOTHING"};
+constexpr Statement article_first_use{"bench.article_first_use",
+                                      "INSERT INTO bench.article_state (tenant_id) VALUES ($1) ON CONFLICT DO NOTHING"};
 constexpr Statement article_lock{"bench.article_lock",
                                  "SELECT last_seq, head_mac FROM bench.article_state WHERE tenant_id = $1 FOR UPDATE"};
 constexpr Statement article_insert{"bench.article_insert", ROWLOCK_BENCH_INSERT("article_log", "$5")};
 constexpr Statement article_move{"bench.article_move",
                                  "UPDATE bench.article_state SET last_seq = $2, head_mac = $3 WHERE tenant_id = $1"};
-constexpr Statement max_read{"bench.max_read", "SELECT coalesce(max(seq), 0) + 1 FROM bench.max_log WHERE tenant_id = $1"};
+constexpr Statement max_read{"bench.max_read",
+                             "SELECT coalesce(max(seq), 0) + 1 FROM bench.max_log WHERE tenant_id = $1"};
 constexpr Statement max_insert{"bench.max_insert", ROWLOCK_BENCH_INSERT("max_log", "$5")};
 constexpr Statement lock_table{"bench.lock_table", "LOCK TABLE bench.lock_log IN EXCLUSIVE MODE", true};
 constexpr Statement lock_read{"bench.lock_read",
@@ -83,7 +84,9 @@ struct Way {
     Append append;
 };
 
-std::vector<Parameter> values(const TenantId& tenant) { return {tenant, EntryId::generate(), sample_data, sample_mac}; }
+std::vector<Parameter> values(const TenantId& tenant) {
+    return {tenant, EntryId::generate(), sample_data, sample_mac};
+}
 
 std::vector<Parameter> values(const TenantId& tenant, std::int64_t number) {
     auto parameters = values(tenant);
@@ -104,7 +107,8 @@ void append_ours(Client& client, const TenantId& tenant) {
     });
 }
 
-/// The flow of the source article, a round trip for each of its statements: BEGIN, first use, lock, insert, move, COMMIT.
+/// The flow of the source article, a round trip for each of its statements: BEGIN, first use, lock, insert, move,
+/// COMMIT.
 void append_article(Client& client, const TenantId& tenant) {
     client.owner.transact({.tenant = tenant, .lock_wait_max = std::chrono::seconds(30)}, [&](Transaction& transaction) {
         transaction.execute(first_trip);

@@ -32,7 +32,9 @@ double peak_memory() {
     return kibibytes / 1024;
 }
 
-void reset_peak_memory() { std::ofstream("/proc/self/clear_refs") << "5"; }
+void reset_peak_memory() {
+    std::ofstream("/proc/self/clear_refs") << "5";
+}
 
 void fill(Database& database, const AuditLog& log, const TenantId& tenant, std::int64_t entries, Progress& progress) {
     std::vector<TenantEntry> batch;
@@ -80,8 +82,9 @@ Exit bench_verify(const Context& context, const BenchVerifyOptions& options) {
     const auto copy = [&](Transaction& transaction) {
         LogRange range;
         read_range(transaction, tenant, range);
-        read_pieces(transaction, tenant, range, VerifyOptions{}.chunk_entries, [](std::int64_t) {},
-                    [](std::span<const std::byte>) {});
+        read_pieces(
+            transaction, tenant, range, VerifyOptions{}.chunk_entries, [](std::int64_t) {},
+            [](std::span<const std::byte>) {});
     };
     std::vector<double> copy_seconds;
     std::vector<double> verify_seconds;
@@ -93,8 +96,8 @@ Exit bench_verify(const Context& context, const BenchVerifyOptions& options) {
         copy_seconds.push_back(seconds_of([&] { app.transact(policy, copy); }));
         reset_peak_memory();
         verify_seconds.push_back(seconds_of([&] {
-            const Verification verification = app.transact(
-                policy, [&](Transaction& transaction) { return log.verify(transaction, tenant); });
+            const Verification verification =
+                app.transact(policy, [&](Transaction& transaction) { return log.verify(transaction, tenant); });
             if (verification.verdict != Verdict::intact || verification.entries != options.entries) {
                 throw SetupError("the log of the benchmark is not intact");
             }
@@ -114,9 +117,10 @@ Exit bench_verify(const Context& context, const BenchVerifyOptions& options) {
     } else {
         print_line(fmt::format("{} entries, medians of {} rounds in turn", grouped(options.entries), rounds));
         print_line(fmt::format("COPY thrown away  {}/s", grouped(rate(copy_seconds))));
-        print_line(fmt::format("verify            {}/s, {:.2f} × the COPY (bar 0.85: {}), peak memory {:.0f} MiB (bar 64: {})",
-                               grouped(rate(verify_seconds)), median(ratios), median(ratios) >= 0.85 ? "met" : "missed",
-                               memory, memory < 64 ? "met" : "missed"));
+        print_line(
+            fmt::format("verify            {}/s, {:.2f} × the COPY (bar 0.85: {}), peak memory {:.0f} MiB (bar 64: {})",
+                        grouped(rate(verify_seconds)), median(ratios), median(ratios) >= 0.85 ? "met" : "missed",
+                        memory, memory < 64 ? "met" : "missed"));
     }
     return Exit::fine;
 }

@@ -27,7 +27,9 @@ constexpr std::size_t commits_max = 20000;
 /// The tampering needs a first, a last and some entries between.
 constexpr std::int64_t entries_min = 5;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 std::string rate(std::size_t count, double seconds) {
     return grouped(static_cast<std::int64_t>(static_cast<double>(count) / seconds)) + "/s";
@@ -40,7 +42,8 @@ TenantEntry entry_of(const Commit& commit) {
     entry.actor = commit.author;
     entry.action = "commit";
     entry.object = commit.hash;
-    entry.data = JsonObject().text("date", commit.date).text("subject", commit.subject).raw("files", json_array(files)).str();
+    entry.data =
+        JsonObject().text("date", commit.date).text("subject", commit.subject).raw("files", json_array(files)).str();
     constexpr std::size_t tenant_bytes_max = 256;
     const std::string tenant = commit.author.empty() ? "unknown" : commit.author.substr(0, tenant_bytes_max);
     return {TenantId(tenant), std::move(entry)};
@@ -76,8 +79,8 @@ constexpr Statement count_numbers{
     "                 FROM rowlock.audit_log GROUP BY tenant_id) AS tenant), 0)"
     "  FROM rowlock.audit_log"};
 
-constexpr Statement make_naive_table{"demo.naive_table",
-                                     "CREATE TABLE naive_log (tenant_id text NOT NULL, seq bigint NOT NULL, data json)"};
+constexpr Statement make_naive_table{
+    "demo.naive_table", "CREATE TABLE naive_log (tenant_id text NOT NULL, seq bigint NOT NULL, data json)"};
 constexpr Statement naive_index{"demo.naive_index", "CREATE INDEX ON naive_log (tenant_id, seq)"};
 constexpr Statement naive_read{"demo.naive_read",
                                "SELECT coalesce(max(seq), 0) + 1 FROM naive_log WHERE tenant_id = $1"};
@@ -96,15 +99,13 @@ struct Tampering {
 constexpr Tampering tamperings[] = {
     {"change what an entry says",
      "UPDATE rowlock.audit_log SET actor = 'nobody' WHERE tenant_id = $1 AND seq = $2::bigint / 2"},
-    {"remove an entry in the middle",
-     "DELETE FROM rowlock.audit_log WHERE tenant_id = $1 AND seq = $2::bigint / 2"},
+    {"remove an entry in the middle", "DELETE FROM rowlock.audit_log WHERE tenant_id = $1 AND seq = $2::bigint / 2"},
     {"swap two entries",
      "UPDATE rowlock.audit_log SET seq = CASE seq WHEN 2 THEN $2::bigint - 1 ELSE 2 END"
      " WHERE tenant_id = $1 AND seq IN (2, $2::bigint - 1)"},
     {"move an entry to another tenant",
      "UPDATE rowlock.audit_log SET tenant_id = tenant_id || ' (moved)' WHERE tenant_id = $1 AND seq = $2::bigint / 2"},
-    {"cut off the newest entry",
-     "DELETE FROM rowlock.audit_log WHERE tenant_id = $1 AND seq = $2::bigint"},
+    {"cut off the newest entry", "DELETE FROM rowlock.audit_log WHERE tenant_id = $1 AND seq = $2::bigint"},
 };
 
 class Tour {
@@ -143,7 +144,8 @@ class Tour {
     }
 
     void append_with_rowlock() {
-        heading(1, fmt::format("{} writers append all of them at once, numbered per tenant and chained", options_.writers));
+        heading(
+            1, fmt::format("{} writers append all of them at once, numbered per tenant and chained", options_.writers));
         const auto start = Clock::now();
         write_at_once(options_.writers, entries_, [&](const TenantEntry& given) {
             app_.transact({.tenant = given.tenant}, [&](Transaction& transaction) {
@@ -157,8 +159,8 @@ class Tour {
             owner_.transact({}, [](Transaction& transaction) { return transaction.execute(count_numbers); });
         duplicates_ = rows[0].integer(0) - rows[0].integer(1);
         gaps_ = rows[0].integer(2);
-        print_line(fmt::format("   {} entries in {:.1f} s ({}), each one its own durable commit", grouped(rows[0].integer(0)),
-                               ours_seconds_, rate(entries_.size(), ours_seconds_)));
+        print_line(fmt::format("   {} entries in {:.1f} s ({}), each one its own durable commit",
+                               grouped(rows[0].integer(0)), ours_seconds_, rate(entries_.size(), ours_seconds_)));
         const bool good = duplicates_ == 0 && gaps_ == 0;
         print_line("   " + tinted(context_.style, good ? Tone::good : Tone::bad,
                                   fmt::format("{} duplicate numbers, {} gaps", duplicates_, gaps_)));
@@ -178,13 +180,14 @@ class Tour {
             });
         });
         naive_seconds_ = seconds_since(start);
-        const Rows rows = owner_.transact({}, [](Transaction& transaction) { return transaction.execute(count_naive); });
+        const Rows rows =
+            owner_.transact({}, [](Transaction& transaction) { return transaction.execute(count_naive); });
         print_line(fmt::format("   {} entries in {:.1f} s ({})", grouped(static_cast<std::int64_t>(entries_.size())),
                                naive_seconds_, rate(entries_.size(), naive_seconds_)));
-        print_line("   " + tinted(context_.style, rows[0].integer(0) == 0 ? Tone::plain : Tone::bad,
-                                  fmt::format("{} duplicates: {} numbers were given more than once, one of them {} times",
-                                              grouped(rows[0].integer(0)), grouped(rows[0].integer(1)),
-                                              rows[0].integer(2))));
+        print_line("   " +
+                   tinted(context_.style, rows[0].integer(0) == 0 ? Tone::plain : Tone::bad,
+                          fmt::format("{} duplicates: {} numbers were given more than once, one of them {} times",
+                                      grouped(rows[0].integer(0)), grouped(rows[0].integer(1)), rows[0].integer(2))));
     }
 
     bool verify_all() {
@@ -202,13 +205,16 @@ class Tour {
             }
         });
         verify_seconds_ = seconds_since(start);
-        print_line(fmt::format("   {} tenants, {} entries in {:.2f} s ({}): {}", tenants, grouped(static_cast<std::int64_t>(entries_.size())),
-                               verify_seconds_, rate(entries_.size(), verify_seconds_),
-                               tinted(context_.style, intact ? Tone::good : Tone::bad, intact ? "INTACT" : "TAMPERED")));
+        print_line(
+            fmt::format("   {} tenants, {} entries in {:.2f} s ({}): {}", tenants,
+                        grouped(static_cast<std::int64_t>(entries_.size())), verify_seconds_,
+                        rate(entries_.size(), verify_seconds_),
+                        tinted(context_.style, intact ? Tone::good : Tone::bad, intact ? "INTACT" : "TAMPERED")));
         if (by_size.empty() || by_size.rbegin()->first < entries_min) {
-            throw InvalidInput(fmt::format("the rest of the tour needs a repository in which one author has at least {} "
-                                           "commits; name one with --repository DIR",
-                                           entries_min));
+            throw InvalidInput(
+                fmt::format("the rest of the tour needs a repository in which one author has at least {} "
+                            "commits; name one with --repository DIR",
+                            entries_min));
         }
         victim_entries_ = by_size.rbegin()->first;
         victim_.emplace(by_size.rbegin()->second);
@@ -224,8 +230,10 @@ class Tour {
             all_found = all_found && verification.verdict == Verdict::tampered;
             print_line(fmt::format("   {}:", tampering.what));
             for (const Finding& finding : verification.findings) {
-                const std::string line = fmt::format("entry {} {}: {}", finding.seq, name_of(finding.kind), finding.detail);
-                print_line("     " + tinted(context_.style, Tone::good, one_line(line, std::max<std::size_t>(context_.style.width, 40) - 6)));
+                const std::string line =
+                    fmt::format("entry {} {}: {}", finding.seq, name_of(finding.kind), finding.detail);
+                print_line("     " + tinted(context_.style, Tone::good,
+                                            one_line(line, std::max<std::size_t>(context_.style.width, 40) - 6)));
             }
             if (verification.findings.empty()) print_line("     " + tinted(context_.style, Tone::bad, "not found"));
         }
@@ -252,9 +260,10 @@ class Tour {
 
     void cost() {
         heading(5, "What it cost");
-        print_line(fmt::format("   numbers, chain, row-level security and audit: {}; MAX+1 without any of it: {} ({:.2f}×)",
-                               rate(entries_.size(), ours_seconds_), rate(entries_.size(), naive_seconds_),
-                               naive_seconds_ / ours_seconds_));
+        print_line(
+            fmt::format("   numbers, chain, row-level security and audit: {}; MAX+1 without any of it: {} ({:.2f}×)",
+                        rate(entries_.size(), ours_seconds_), rate(entries_.size(), naive_seconds_),
+                        naive_seconds_ / ours_seconds_));
         print_line(fmt::format("   verify: {}", rate(entries_.size(), verify_seconds_)));
         print_line("   (rowlock bench append compares them properly)");
     }
@@ -280,8 +289,9 @@ class Tour {
 
 Exit demo(const Context& context, const DemoOptions& options) {
     if (!context.globals.db.empty()) {
-        throw InvalidInput("the demo tampers with tables as a superuser, so it runs on the private server alone; leave out "
-                           "--db and ROWLOCK_DB");
+        throw InvalidInput(
+            "the demo tampers with tables as a superuser, so it runs on the private server alone; leave out "
+            "--db and ROWLOCK_DB");
     }
     return Tour(context, options).run();
 }

@@ -23,7 +23,8 @@ Exit keys_new(const Context& context) {
     const Keyring keyring = Keyring::generate();
     keyring.create_file(keyring_path(context.globals));
     print_key(context, "new key", keyring);
-    if (!context.globals.json) print_note("keep a copy of the file where the database is not: without it nothing can be verified");
+    if (!context.globals.json)
+        print_note("keep a copy of the file where the database is not: without it nothing can be verified");
     return Exit::fine;
 }
 

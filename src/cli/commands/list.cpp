@@ -18,7 +18,9 @@ std::string as_json(const TenantId& tenant, const StoredEntry& entry) {
     JsonObject object;
     object.text("tenant", tenant.text()).number("seq", entry.seq).text("entry_id", entry.id.text());
     object.text("recorded_at", utc_time(entry.recorded_at));
-    object.text("actor", entry.actor).text("action", entry.action).text("object", entry.object);
+    object.optional_text("actor", entry.actor)
+        .optional_text("action", entry.action)
+        .optional_text("object", entry.object);
     object.raw("data", entry.data ? *entry.data : "null").text("key_id", entry.key_id);
     return object.str();
 }

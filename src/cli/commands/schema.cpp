@@ -38,7 +38,8 @@ Exit schema_show_status(const Context& context) {
     } else if (status.installed == 0) {
         print_line(fmt::format("not installed; `rowlock schema install` brings version {}", status.current));
     } else if (status.installed < status.current) {
-        print_line(fmt::format("version {}; `rowlock schema install` brings version {}", status.installed, status.current));
+        print_line(
+            fmt::format("version {}; `rowlock schema install` brings version {}", status.installed, status.current));
     } else if (status.installed > status.current) {
         print_line(fmt::format("version {}, newer than this program's {}: use a newer rowlock", status.installed,
                                status.current));

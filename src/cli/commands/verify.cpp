@@ -23,10 +23,14 @@ struct Totals {
 
 std::string verdict_word(Verdict verdict) {
     switch (verdict) {
-        case Verdict::intact: return "INTACT";
-        case Verdict::tampered: return "TAMPERED";
-        case Verdict::unverifiable: return "UNVERIFIABLE";
-        case Verdict::empty: return "EMPTY";
+        case Verdict::intact:
+            return "INTACT";
+        case Verdict::tampered:
+            return "TAMPERED";
+        case Verdict::unverifiable:
+            return "UNVERIFIABLE";
+        case Verdict::empty:
+            return "EMPTY";
     }
     return "?";
 }

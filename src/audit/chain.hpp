@@ -104,6 +104,7 @@ class ChainVerifier {
     void finish_head(const StateRow& state);
     [[nodiscard]] bool agrees_with_end(const StateRow& state, const Last& end);
     void finish_suspects();
+    void report_suspect(const Suspect& suspect);
 
     ChainKeys keys_;
     LedgerId ledger_;

@@ -94,25 +94,29 @@ bool ChainVerifier::agrees_with_end(const StateRow& state, const Last& end) {
 }
 
 void ChainVerifier::finish_suspects() {
-    for (const Suspect& suspect : suspects_.all()) {
-        const std::int64_t seq = suspect.seq;
-        if (suspect.belongs_to) {
-            findings_.add(
-                {FindingKind::foreign, seq, seq, suspect.belongs_at,
-                 "entry " + std::to_string(*suspect.belongs_at) + " of tenant " + suspect.belongs_to->text()});
-        } else if (suspect.belongs_at) {
-            findings_.add({FindingKind::displaced, seq, seq, suspect.belongs_at,
-                           "a true entry, numbered " + std::to_string(*suspect.belongs_at) + " when it was signed"});
-        } else if (suspect.key_unexpected && !suspect.extra) {
-            report(FindingKind::unknown_key, seq, seq, "the chain does not use key " + suspect.key_id + " here");
-        } else if (!suspect.extra) {
-            report(FindingKind::changed, seq, seq, "a column is not what was signed");
-            if (suspect.next_unlinked) {
-                report(FindingKind::unlinked, seq + 1, seq + 1,
-                       "a true entry that follows neither the stored nor the signed form of the one before it");
-            }
-        }
+    for (const Suspect& suspect : suspects_.all()) report_suspect(suspect);
+}
+
+void ChainVerifier::report_suspect(const Suspect& suspect) {
+    const std::int64_t seq = suspect.seq;
+    if (suspect.belongs_at) {
+        const std::string place = std::to_string(*suspect.belongs_at);
+        const bool foreign = suspect.belongs_to.has_value();
+        findings_.add({foreign ? FindingKind::foreign : FindingKind::displaced, seq, seq, suspect.belongs_at,
+                       foreign ? "entry " + place + " of tenant " + suspect.belongs_to->text()
+                               : "a true entry, numbered " + place + " when it was signed"});
+        return;
     }
+    // A second entry of its seq has been reported as such.
+    if (suspect.extra) return;
+    if (suspect.key_unexpected) {
+        report(FindingKind::unknown_key, seq, seq, "the chain does not use key " + suspect.key_id + " here");
+        return;
+    }
+    report(FindingKind::changed, seq, seq, "a column is not what was signed");
+    if (!suspect.next_unlinked) return;
+    report(FindingKind::unlinked, seq + 1, seq + 1,
+           "a true entry that follows neither the stored nor the signed form of the one before it");
 }
 
 }  // namespace rowlock

@@ -92,7 +92,36 @@ bool SuspectList::locate_anywhere(ChainKeys& keys, Suspect& suspect, std::int64_
     return false;
 }
 
+bool SuspectList::locate_in_others(std::vector<ChainKeys>& others, Suspect& suspect, std::int64_t seq_max,
+                                   std::size_t bytes_to_leave) {
+    for (std::size_t i = 0; i < others.size(); ++i) {
+        // An equal share of what is left to each.
+        const std::size_t left = trial_bytes_left_ > bytes_to_leave ? trial_bytes_left_ - bytes_to_leave : 0;
+        if (!locate_anywhere(others[i], suspect, seq_max, trial_bytes_left_ - left / (others.size() - i))) continue;
+        suspect.belongs_to = others[i].tenant();
+        return true;
+    }
+    return false;
+}
+
+void SuspectList::locate_with_share(ChainKeys& keys, std::vector<ChainKeys>& others, Suspect& suspect,
+                                    const Share& share) {
+    const auto other = std::find_if(others.begin(), others.end(),
+                                    [&](ChainKeys& keys_there) { return fits(keys_there, suspect, suspect.seq); });
+    if (other != others.end()) {
+        suspect.belongs_at = suspect.seq;
+        suspect.belongs_to = other->tenant();
+        return;
+    }
+    // Half of it for this tenant, half for the others.
+    const std::size_t floor = trial_bytes_left_ > share.bytes ? trial_bytes_left_ - share.bytes : 0;
+    if (locate_anywhere(keys, suspect, share.seq_max, others.empty() ? floor : floor + share.bytes / 2)) return;
+    // What this tenant's log has no room for may still be a number of another's.
+    locate_in_others(others, suspect, std::max<std::int64_t>(share.seq_max, 10000), floor);
+}
+
 void SuspectList::locate(ChainKeys& keys, const LedgerId& ledger, std::int64_t seq_max) {
+    if (suspects_.empty()) return;
     trial_bytes_left_ = limits_.trial_bytes_max;
     std::vector<ChainKeys> others;
     others.reserve(other_tenants_.size());
@@ -104,26 +133,7 @@ void SuspectList::locate(ChainKeys& keys, const LedgerId& ledger, std::int64_t s
         if (!locate_at_candidates(keys, suspect)) unplaced.push_back(&suspect);
     }
     for (std::size_t done = 0; done < unplaced.size(); ++done) {
-        Suspect& suspect = *unplaced[done];
-        // An equal share of what is left to each, halved between this tenant and the others.
-        const std::size_t share = trial_bytes_left_ / (unplaced.size() - done);
-        const std::size_t floor = trial_bytes_left_ - share;
-        const auto other = std::find_if(others.begin(), others.end(),
-                                        [&](ChainKeys& keys_there) { return fits(keys_there, suspect, suspect.seq); });
-        if (other != others.end()) {
-            suspect.belongs_at = suspect.seq;
-            suspect.belongs_to = other->tenant();
-            continue;
-        }
-        if (locate_anywhere(keys, suspect, seq_max, others.empty() ? floor : floor + share / 2)) continue;
-        for (std::size_t i = 0; i < others.size() && !suspect.belongs_at; ++i) {
-            const std::size_t left = trial_bytes_left_ > floor ? trial_bytes_left_ - floor : 0;
-            const std::size_t to_leave = trial_bytes_left_ - left / (others.size() - i);
-            // What this tenant's log has no room for may still be a number of the other's.
-            if (locate_anywhere(others[i], suspect, std::max<std::int64_t>(seq_max, 10000), to_leave)) {
-                suspect.belongs_to = others[i].tenant();
-            }
-        }
+        locate_with_share(keys, others, *unplaced[done], {trial_bytes_left_ / (unplaced.size() - done), seq_max});
     }
 }
 

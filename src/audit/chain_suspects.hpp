@@ -62,9 +62,18 @@ class SuspectList {
     void locate(ChainKeys& keys, const LedgerId& ledger, std::int64_t seq_max);
 
   private:
+    /// What may be spent on one suspect.
+    struct Share {
+        std::size_t bytes;
+        std::int64_t seq_max;
+    };
+
     bool fits(ChainKeys& keys, const Suspect& suspect, std::int64_t seq);
     bool locate_at_candidates(ChainKeys& keys, Suspect& suspect);
     bool locate_anywhere(ChainKeys& keys, Suspect& suspect, std::int64_t seq_max, std::size_t bytes_to_leave);
+    bool locate_in_others(std::vector<ChainKeys>& others, Suspect& suspect, std::int64_t seq_max,
+                          std::size_t bytes_to_leave);
+    void locate_with_share(ChainKeys& keys, std::vector<ChainKeys>& others, Suspect& suspect, const Share& share);
 
     SuspectLimits limits_;
     std::vector<TenantId> other_tenants_;

@@ -65,6 +65,7 @@ struct StepReport {
     bool restarts = false;                  ///< `on_error retry`: the session is at its first step again.
     bool gives_up = false;                  ///< `on_error stop`, or no retry left.
     bool committed = false;                 ///< A transaction was committed here.
+    bool in_transaction = false;            ///< One is open afterwards.
     Footprint footprint{};
 
     [[nodiscard]] bool is_waiting() const {

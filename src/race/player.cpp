@@ -164,6 +164,7 @@ void Player::send_statement(const Instruction& instruction) {
 
 void Player::fail_statement(std::string sqlstate, std::string message) {
     report_.statements.push_back({.sqlstate = std::move(sqlstate), .message = std::move(message)});
+    report_.footprint.everything = true;
     step_failed_ = true;
 }
 
@@ -308,6 +309,7 @@ void Player::end_step() {
 
 StepReport Player::report() const {
     StepReport report = report_;
+    report.in_transaction = link_->in_transaction();
     if (disconnected_) {
         report.verdict = Verdict::disconnected;
     } else if (step_failed_) {

@@ -6,6 +6,7 @@
 
 #include "race/sql_tokens.hpp"
 #include "race/statement_analysis.hpp"
+#include "race/timeouts.hpp"
 
 namespace rowlock::race {
 
@@ -35,6 +36,15 @@ constexpr Statement others_sql{
     " OR EXISTS (SELECT 1 FROM pg_largeobject_metadata) OR EXISTS (SELECT 1 FROM pg_inherits i"
     " JOIN pg_class c ON c.oid = i.inhparent WHERE c.relkind = 'r')"};
 
+/// Roles are of the whole server.
+bool makes_roles(const std::vector<std::string>& words) {
+    for (std::size_t i = 1; i < words.size(); ++i) {
+        const bool is_role = words[i] == "role" || words[i] == "user" || words[i] == "group";
+        if (is_role && (words[i - 1] == "create" || words[i - 1] == "alter" || words[i - 1] == "drop")) return true;
+    }
+    return false;
+}
+
 /// Rows can be put back only where no step changes more than rows, and where the setup leaves nothing but rows behind:
 /// statistics (ANALYZE) and page contents (VACUUM) are lost by it.
 bool rows_suffice(const Scenario& scenario) {
@@ -45,10 +55,11 @@ bool rows_suffice(const Scenario& scenario) {
         }
     }
     return std::ranges::none_of(scenario.setups, [](const std::string& setup) {
-        const std::vector<std::string> words = sql_words(setup);
+        const std::vector<std::string> words = sql_code_words(setup);
+        if (makes_roles(words)) return true;
         return std::ranges::any_of(words, [](const std::string& word) {
             return word == "analyze" || word == "analyse" || word == "vacuum" || word == "prepare" ||
-                   word == "cluster" || word == "role" || word == "user" || word == "lo_create";
+                   word == "cluster" || word == "lo_create";
         });
     });
 }
@@ -96,7 +107,7 @@ Arena::Arena(const Scenario& scenario, ServerWatch& watch) : scenario_(&scenario
 }
 
 void Arena::run_setups() {
-    for (const std::string& setup : scenario_->setups) watch_->run_script(setup);
+    for (const std::string& setup : scenario_->setups) watch_->run_script(without_timeouts(setup));
 }
 
 void Arena::read_tables() {
@@ -110,8 +121,10 @@ void Arena::read_tables() {
             "SELECT {0}, (SELECT string_agg(r::text, E'\\n' ORDER BY r::text COLLATE \"C\") FROM"
             " ONLY {1} r)",
             "'" + table.name + "'", table.name);
-        const auto oid = static_cast<ResourceId>(row.integer(0));
-        const bool reached = reach.unbounded || reach.named.contains(oid) || reach.by_foreign_key.contains(oid);
+        const auto known = catalog_.ids.find(static_cast<std::uint64_t>(row.integer(0)));
+        if (known == catalog_.ids.end()) continue;
+        const bool reached = reach.unbounded || reach.named.contains(known->second) ||
+                             reach.by_foreign_key.contains(known->second);
         if (reached) tables_.push_back(table);
     }
 }

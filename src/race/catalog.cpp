@@ -26,8 +26,8 @@ class ReachFinder {
             waiting_.pop_back();
             follow(next);
         }
-        for (const ResourceId oid : found_.by_foreign_key) {
-            if (const auto at = catalog_.relations.find(oid); at != catalog_.relations.end()) queue(at->second.code);
+        for (const ResourceId id : found_.by_foreign_key) {
+            if (const auto at = catalog_.relations.find(id); at != catalog_.relations.end()) queue(at->second.code);
         }
         while (!waiting_.empty()) {
             const std::string next = std::move(waiting_.back());
@@ -51,9 +51,9 @@ class ReachFinder {
         }
     }
 
-    void touch(ResourceId oid) {
-        ++found_.named[oid];
-        const Relation& relation = catalog_.relations.at(oid);
+    void touch(ResourceId id) {
+        ++found_.named[id];
+        const Relation& relation = catalog_.relations.at(id);
         queue(relation.code);
         follow_foreign_keys(relation);
     }
@@ -77,9 +77,9 @@ class ReachFinder {
 }  // namespace
 
 void Catalog::add_relation(Relation relation) {
-    relations_by_name.emplace(lower_case(relation.name), relation.oid);
-    const ResourceId oid = relation.oid;
-    relations.insert_or_assign(oid, std::move(relation));
+    relations_by_name.emplace(lower_case(relation.name), relation.id);
+    const ResourceId id = relation.id;
+    relations.insert_or_assign(id, std::move(relation));
 }
 
 Reach reach_of(std::string_view text, const Catalog& catalog) {

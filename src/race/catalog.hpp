@@ -12,7 +12,7 @@
 namespace rowlock::race {
 
 struct Relation {
-    ResourceId oid = 0;
+    ResourceId id = 0;
     std::string name{};
     bool is_sequence = false;
     /// Tables whose rows a write here locks or changes by foreign keys, in both directions.
@@ -23,6 +23,7 @@ struct Relation {
 
 struct Catalog {
     std::map<ResourceId, Relation> relations{};
+    std::map<std::uint64_t, ResourceId> ids{};  ///< By oid.
     std::multimap<std::string, ResourceId, std::less<>> relations_by_name{};
     std::multimap<std::string, std::string, std::less<>> functions_by_name{};  ///< Name to source text.
     bool has_deferrable = false;                                               ///< A COMMIT may still check something.

@@ -21,6 +21,8 @@ constexpr microseconds patience_max{5'000};
 constexpr std::size_t wakes_max = 256;
 /// The detector answers at once when its time has come; past this its timer had gone off too early.
 constexpr milliseconds detector_wait_max{1'000};
+/// A time-out that is to run out does so within this.
+constexpr milliseconds timeout_wait_max{1'000};
 constexpr milliseconds exit_wait_max{5'000};
 /// An invariant's query waits no longer for a lock.
 constexpr milliseconds invariant_lock_wait{200};
@@ -155,7 +157,7 @@ void Conductor::begin_wait(std::size_t session, StepReport& report) {
     Player& player = *players_[session];
     const Clock::time_point now = Clock::now();
     if (options_.may_stop_backends) stop_process(player.pid());
-    player.note_waiting(watch_.locks(player.pid()));
+    player.note_waiting(watch_.locks(player.pid(), arena_->catalog()));
     const Verdict verdict = report.verdict;
     const std::vector<std::size_t> blocked_by = report.blocked_by;
     report = player.report();
@@ -166,13 +168,13 @@ void Conductor::begin_wait(std::size_t session, StepReport& report) {
 
 /// Follows one session until its step is over or is known to wait. Nobody else runs meanwhile, so a wait for a session
 /// of the scenario can't end by itself.
-StepReport Conductor::settle(std::size_t session, bool woken) {
+StepReport Conductor::settle(std::size_t session, bool woken, bool waits_out) {
     Player& player = *players_[session];
     const auto started = Clock::now();
     microseconds patience = first_patience;
     while (player.need() != Player::Need::nothing) {
         if (player.need() == Player::Need::look) {
-            player.give_locks(watch_.locks(player.pid()));
+            player.give_locks(watch_.locks(player.pid(), arena_->catalog()));
             continue;
         }
         const AsyncSession* const link[] = {&player.link()};
@@ -181,6 +183,7 @@ StepReport Conductor::settle(std::size_t session, bool woken) {
             continue;
         }
         patience = std::min(patience * 2, patience_max);
+        if (waits_out && Clock::now() - started < timeout_wait_max) continue;
         StepReport report;
         const bool waits = look_at_wait(session, report);
         const bool has_waited = Clock::now() - started > options_.others_wait_max;
@@ -278,8 +281,11 @@ Event Conductor::perform(const Move& move) {
     if (move.kind == Move::Kind::deadlock_check) {
         event.reports.push_back(run_deadlock_check(move.session));
     } else {
-        players_[move.session]->start(move.step);
-        event.reports.push_back(settle(move.session, false));
+        const OwnTimeout timeout = own_timeout_of(scenario_->sessions[move.session]);
+        const bool runs_out = move.kind == Move::Kind::time_out;
+        players_[move.session]->start_with_timeout(move.step, runs_out ? timeout : OwnTimeout::none);
+        event.reports.push_back(settle(move.session, false, runs_out));
+        event.may_time_out = !runs_out && timeout != OwnTimeout::none && event.reports.front().is_waiting();
     }
     wake_the_freed(event);
     for (const StepReport& report : event.reports) event.footprint.unite(report.footprint);
@@ -315,6 +321,15 @@ void Conductor::look_at_invariants(Event& event) {
         const InvariantAnswer answer = ask(i);
         if (answer.readable && !answer.rows.empty()) event.violated.push_back(scenario_->invariants[i].name);
     }
+}
+
+std::vector<std::string> Conductor::look() {
+    std::vector<std::string> violated;
+    for (std::size_t i = 0; i < scenario_->invariants.size(); ++i) {
+        const InvariantAnswer answer = ask(i);
+        if (answer.readable && !answer.rows.empty()) violated.push_back(scenario_->invariants[i].name);
+    }
+    return violated;
 }
 
 Ending Conductor::finish() {

@@ -40,6 +40,7 @@ class Conductor : public Stage {
     void restart() override;
     std::vector<Move> moves() override;
     Event perform(const Move& move) override;
+    std::vector<std::string> look() override;
     Ending finish() override;
 
     [[nodiscard]] const Arena& arena() const noexcept { return *arena_; }
@@ -56,7 +57,7 @@ class Conductor : public Stage {
 
     void prepare_players();
     void release_waiters();
-    StepReport settle(std::size_t session, bool woken);
+    StepReport settle(std::size_t session, bool woken, bool waits_out = false);
     bool look_at_wait(std::size_t session, StepReport& report);
     void begin_wait(std::size_t session, StepReport& report);
     void wake_the_freed(Event& event);

@@ -33,8 +33,11 @@ bool contains(const std::vector<Move>& moves, const Move& move) {
     return std::ranges::find(moves, move) != moves.end();
 }
 
+/// Sending a step and sending it so that its time-out runs out are two ways of one process to go on.
 bool same_process(const Move& one, const Move& other) {
-    return one.kind == other.kind && one.session == other.session;
+    const bool one_checks = one.kind == Move::Kind::deadlock_check;
+    const bool other_checks = other.kind == Move::Kind::deadlock_check;
+    return one_checks == other_checks && one.session == other.session;
 }
 
 std::vector<std::size_t> participants(const Event& event) {
@@ -140,6 +143,10 @@ class Exploration {
         const Move move = node.event.move;
         node.event = stage_.perform(move);
         add_wake_orders(node);
+        const Move time_out{Move::Kind::time_out, move.session, move.step};
+        if (node.event.may_time_out && !contains(node.to_explore, time_out)) {
+            node.to_explore.insert(node.to_explore.begin(), time_out);
+        }
     }
 
     /// Where several waiters were free at once, each may go first.

@@ -10,7 +10,8 @@
 
 namespace rowlock::race {
 
-/// A relation's oid, or an advisory key with its highest bit set.
+/// A relation, by a hash of its name, so that it is the same after a setup has made it again; or an advisory key, with
+/// the highest bit set.
 using ResourceId = std::uint64_t;
 
 /// A set of lock modes: those of tables, those of rows, and "inserts a key". Advisory locks use `share` and

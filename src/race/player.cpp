@@ -85,7 +85,7 @@ void Player::restart(const Catalog& catalog, AnalysisCache& analyses) {
 }
 
 void Player::run_aside(const std::string& script) {
-    link_->send(script);
+    link_->send(without_timeouts(script));
     const AsyncSession* const waited_for[] = {link_.get()};
     const auto give_up_at = std::chrono::steady_clock::now() + aside_wait_max;
     while (!link_->advance()) {
@@ -103,6 +103,11 @@ void Player::run_aside(const std::string& script) {
 std::optional<std::size_t> Player::next_step() const {
     if (gave_up_ || disconnected_ || next_step_ >= definition_->steps.size()) return std::nullopt;
     return next_step_;
+}
+
+void Player::start_with_timeout(std::size_t step, OwnTimeout timeout) {
+    timeout_ = timeout;
+    start(step);
 }
 
 void Player::start(std::size_t step) {
@@ -150,16 +155,30 @@ void Player::run_instructions() {
 
 void Player::send_statement(const Instruction& instruction) {
     std::string unset;
-    text_ = substitute(instruction.text, variables_, unset);
+    text_ = without_timeouts(substitute(instruction.text, variables_, unset));
     if (link_->is_lost()) return fail_statement("08003", "the session has no connection");
     was_in_transaction_ = link_->in_transaction();
     was_in_failed_transaction_ = link_->in_failed_transaction();
     failed_ = false;
     locks_.clear();
     wrapped_ = !was_in_transaction_ && analyses_->of(text_).is_single(StatementKind::query);
-    phase_ = wrapped_ ? Phase::opening : Phase::running;
     need_ = Need::answer;
-    link_->send(wrapped_ ? "BEGIN" : text_);
+    if (!wrapped_) return send_text();
+    phase_ = Phase::opening;
+    link_->send("BEGIN");
+}
+
+/// The time-out is set for the transaction, so a transaction must be open; it runs out where the step waits, and
+/// nothing else of a step takes that long.
+void Player::send_text() {
+    if (timeout_ != OwnTimeout::none && link_->in_transaction() && !link_->in_failed_transaction()) {
+        phase_ = Phase::arming;
+        link_->send(timeout_ == OwnTimeout::lock ? "SET LOCAL lock_timeout = '2ms'"
+                                                 : "SET LOCAL statement_timeout = '25ms'");
+        return;
+    }
+    phase_ = Phase::running;
+    link_->send(text_);
 }
 
 void Player::fail_statement(std::string sqlstate, std::string message) {
@@ -210,35 +229,47 @@ StatementFacts Player::facts() const {
 void Player::finish_phase() {
     switch (phase_) {
         case Phase::opening:
-            phase_ = Phase::running;
             if (failed_) return finish_statement(false);
+            return send_text();
+        case Phase::arming:
+            phase_ = Phase::running;
             link_->send(text_);
             return;
-        case Phase::running: {
+        case Phase::disarming:
+            phase_ = Phase::running;
+            return continue_statement();
+        case Phase::running:
             if (disconnected_) return finish_statement(false);
-            const bool is_open = link_->in_transaction() && !link_->in_failed_transaction();
-            const Analysis& analysis = analyses_->of(text_);
-            const bool touches = std::ranges::any_of(analysis.statements, [](StatementKind kind) {
-                return kind != StatementKind::begin && kind != StatementKind::setting;
-            });
-            if (is_open && touches) {
-                need_ = Need::look;
+            if (timeout_ != OwnTimeout::none && link_->in_transaction() && !failed_) {
+                phase_ = Phase::disarming;
+                link_->send("SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0");
                 return;
             }
-            if (wrapped_ && link_->in_transaction()) return give_locks({});
-            const bool is_commit = was_in_transaction_ && !link_->in_transaction() && !failed_ &&
-                                   !report_.statements.empty() && report_.statements.back().tag != "ROLLBACK";
-            return finish_statement(is_commit);
-        }
-        case Phase::closing:
-            return finish_statement(!failed_);
+            return continue_statement();
+        case Phase::closing: return finish_statement(!failed_);
         case Phase::rolling_back:
             phase_ = Phase::idle;
             need_ = Need::nothing;
             return;
-        case Phase::idle:
-            contract(false, "an idle session has no phase to end");
+        case Phase::idle: contract(false, "an idle session has no phase to end");
     }
+}
+
+/// The statement has been answered: its locks are looked at while its transaction is open.
+void Player::continue_statement() {
+    const bool is_open = link_->in_transaction() && !link_->in_failed_transaction();
+    const Analysis& analysis = analyses_->of(text_);
+    const bool touches = std::ranges::any_of(analysis.statements, [](StatementKind kind) {
+        return kind != StatementKind::begin && kind != StatementKind::setting;
+    });
+    if (is_open && touches) {
+        need_ = Need::look;
+        return;
+    }
+    if (wrapped_ && link_->in_transaction()) return give_locks({});
+    const bool is_commit = was_in_transaction_ && !link_->in_transaction() && !failed_ &&
+                           !report_.statements.empty() && report_.statements.back().tag != "ROLLBACK";
+    finish_statement(is_commit);
 }
 
 void Player::give_locks(std::vector<HeldLock> locks) {
@@ -290,6 +321,7 @@ void Player::keep_values(const Instruction& instruction, const StatementOutcome&
 void Player::end_step() {
     phase_ = Phase::idle;
     need_ = Need::nothing;
+    timeout_ = OwnTimeout::none;
     if (!step_failed_ || definition_->on_error.action == OnError::ignore || disconnected_) return;
     const bool again = definition_->on_error.action == OnError::retry && retries_done_ < definition_->on_error.retries;
     if (again) {

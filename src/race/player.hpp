@@ -13,6 +13,7 @@
 #include "race/footprint_tracker.hpp"
 #include "race/scenario.hpp"
 #include "race/step_program.hpp"
+#include "race/timeouts.hpp"
 
 namespace rowlock::race {
 
@@ -45,6 +46,8 @@ class Player {
 
     [[nodiscard]] std::optional<std::size_t> next_step() const;
     void start(std::size_t step);
+    /// The same, with the session's own time-out set so short that it runs out when the step waits.
+    void start_with_timeout(std::size_t step, OwnTimeout timeout);
     /// Takes in what has arrived and goes on as far as it can without waiting.
     void advance();
 
@@ -71,11 +74,13 @@ class Player {
     [[nodiscard]] const SessionScript& definition() const noexcept { return *definition_; }
 
   private:
-    enum class Phase { idle, opening, running, closing, rolling_back };
+    enum class Phase { idle, opening, arming, running, disarming, closing, rolling_back };
 
     void connect();
     void run_instructions();
     void send_statement(const Instruction& instruction);
+    void send_text();
+    void continue_statement();
     void keep_row(const Instruction& instruction);
     void keep_values(const Instruction& instruction, const StatementOutcome& outcome);
     void finish_phase();
@@ -100,6 +105,7 @@ class Player {
     bool disconnected_ = false;
 
     Phase phase_ = Phase::idle;
+    OwnTimeout timeout_ = OwnTimeout::none;  ///< Of the step under way, where it is to run out.
     Need need_ = Need::nothing;
     std::size_t step_ = 0;
     std::size_t instruction_ = 0;

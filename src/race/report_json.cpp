@@ -147,7 +147,7 @@ std::string report_junit(const Scenario& scenario, const CheckResult& result) {
     for (const Invariant& invariant : scenario.invariants) {
         std::string failure;
         for (const Finding& finding : result.findings) {
-            const bool is_own = finding.title == invariant.name || finding.title == invariant.name + " (always)";
+            const bool is_own = finding.title == invariant.name || finding.title == invariant.name + " (on the way)";
             if (is_own && finding.kind == Finding::Kind::invariant) failure = failure_xml(scenario, finding);
         }
         failures += failure.empty() ? 0U : 1U;

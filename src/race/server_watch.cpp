@@ -4,6 +4,8 @@
 
 #include <array>
 
+#include "base/hash.hpp"
+
 namespace rowlock::race {
 
 namespace {
@@ -43,7 +45,8 @@ constexpr Statement relations_sql{
     "   (SELECT string_agg(concat_ws(E'\\n', pg_get_expr(i.indexprs, i.indrelid),"
     "    pg_get_expr(i.indpred, i.indrelid)), E'\\n') FROM pg_index i WHERE i.indrelid = c.oid),"
     "   (SELECT string_agg(k.relname, E'\\n') FROM pg_inherits h JOIN pg_class k ON k.oid = h.inhrelid"
-    "    WHERE h.inhparent = c.oid))"
+    "    WHERE h.inhparent = c.oid)),"
+    " format('%I.%I', c.relnamespace::regnamespace, c.relname)"
     " FROM pg_class c WHERE c.oid >= 16384 AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')"
     " AND c.relpersistence <> 't' AND c.relnamespace <> 'pg_toast'::regnamespace ORDER BY c.oid"};
 
@@ -84,14 +87,18 @@ ResourceId advisory_resource(const Row& row) {
     return (ResourceId{1} << 63U) | ((part(4) << 62U) ^ key);
 }
 
-std::vector<int> pids_in(std::string_view text) {
-    std::vector<int> pids;
+std::vector<int> numbers_in(std::string_view text) {
+    std::vector<int> numbers;
     for (std::size_t at = 0; at < text.size();) {
         const std::size_t end = std::min(text.find(' ', at), text.size());
-        pids.push_back(std::stoi(std::string(text.substr(at, end - at))));
+        numbers.push_back(std::stoi(std::string(text.substr(at, end - at))));
         at = end + 1;
     }
-    return pids;
+    return numbers;
+}
+
+ResourceId relation_id(std::string_view name) {
+    return fnv1a_64(name) & ~(ResourceId{1} << 63U);
 }
 
 Parameter pid_array(std::span<const int> pids) {
@@ -116,15 +123,22 @@ ServerWatch::ServerWatch(const std::string& connection)
 std::map<int, std::vector<int>> ServerWatch::blockers(std::span<const int> pids) {
     std::map<int, std::vector<int>> blocked;
     for (const Row row : query(session_, blockers_sql, {pid_array(pids)})) {
-        blocked.emplace(static_cast<int>(row.integer(0)), pids_in(row.text(1)));
+        blocked.emplace(static_cast<int>(row.integer(0)), numbers_in(row.text(1)));
     }
     return blocked;
 }
 
-std::vector<HeldLock> ServerWatch::locks(int pid) {
+std::vector<HeldLock> ServerWatch::locks(int pid, const Catalog& catalog) {
     std::vector<HeldLock> locks;
     for (const Row row : query(session_, locks_sql, {pid})) {
-        const ResourceId resource = row.boolean(0) ? advisory_resource(row) : static_cast<ResourceId>(row.integer(1));
+        ResourceId resource = 0;
+        if (row.boolean(0)) {
+            resource = advisory_resource(row);
+        } else {
+            const auto known = catalog.ids.find(static_cast<std::uint64_t>(row.integer(1)));
+            if (known == catalog.ids.end()) continue;  // an index, a toast table, a table made by a step
+            resource = known->second;
+        }
         locks.push_back({resource, mode_named(row.text(5)), row.boolean(6)});
     }
     return locks;
@@ -141,13 +155,16 @@ bool ServerWatch::has_backend(int pid) {
 
 Catalog read_catalog(Session& session) {
     Catalog catalog;
-    for (const Row row : query(session, relations_sql)) {
-        Relation relation{static_cast<ResourceId>(row.integer(0)),
-                          std::string(row.text(1)),
-                          row.boolean(2),
-                          {},
-                          std::string(row.text(4))};
-        for (const int oid : pids_in(row.text(3))) relation.foreign_keys.insert(static_cast<ResourceId>(oid));
+    const Rows relations = query(session, relations_sql);
+    for (const Row row : relations) {
+        catalog.ids.emplace(static_cast<std::uint64_t>(row.integer(0)), relation_id(row.text(5)));
+    }
+    for (const Row row : relations) {
+        Relation relation{relation_id(row.text(5)), std::string(row.text(1)), row.boolean(2), {}, std::string(row.text(4))};
+        for (const int oid : numbers_in(row.text(3))) {
+            const auto other = catalog.ids.find(static_cast<std::uint64_t>(oid));
+            if (other != catalog.ids.end()) relation.foreign_keys.insert(other->second);
+        }
         catalog.add_relation(std::move(relation));
     }
     for (const Row row : query(session, functions_sql)) {

@@ -20,7 +20,7 @@ class ServerWatch {
     /// Who waits for whom, of these backends.
     [[nodiscard]] std::map<int, std::vector<int>> blockers(std::span<const int> pids);
     /// The relation and advisory locks of one backend.
-    [[nodiscard]] std::vector<HeldLock> locks(int pid);
+    [[nodiscard]] std::vector<HeldLock> locks(int pid, const Catalog& catalog);
     /// A script of the scenario's own; throws ServerError with the script's fault.
     void run_script(const std::string& script);
     [[nodiscard]] Session& session() noexcept { return session_; }

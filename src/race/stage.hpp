@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "race/execution.hpp"
@@ -22,6 +23,8 @@ class Stage {
     virtual std::vector<Move> moves() = 0;
     /// Makes it happen, and waits until every session is done or known to wait.
     virtual Event perform(const Move& move) = 0;
+    /// Asks every invariant now, in the middle of an execution; the names of those that do not hold.
+    virtual std::vector<std::string> look() = 0;
     /// Looks at the end state. No further move.
     virtual Ending finish() = 0;
 };

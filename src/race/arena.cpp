@@ -123,8 +123,8 @@ void Arena::read_tables() {
             "'" + table.name + "'", table.name);
         const auto known = catalog_.ids.find(static_cast<std::uint64_t>(row.integer(0)));
         if (known == catalog_.ids.end()) continue;
-        const bool reached = reach.unbounded || reach.named.contains(known->second) ||
-                             reach.by_foreign_key.contains(known->second);
+        const bool reached =
+            reach.unbounded || reach.named.contains(known->second) || reach.by_foreign_key.contains(known->second);
         if (reached) tables_.push_back(table);
     }
 }

@@ -94,7 +94,7 @@ struct Event {
     std::vector<WakeChoice> wake_choices{};
     std::vector<LockLine> locks{};
     Footprint footprint{};                ///< Of all reports together.
-    bool may_time_out = false;  ///< The mover waits, and has a time-out of its own that might end that.
+    bool may_time_out = false;            ///< The mover waits, and has a time-out of its own that might end that.
     std::vector<std::string> violated{};  ///< `invariant always` that did not hold after it.
 };
 

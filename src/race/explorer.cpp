@@ -78,6 +78,7 @@ class Exploration {
                 summary_.used_symmetry = false;
                 summary_.executions = summary_.abandoned = 0;
                 path_.clear();
+                gates_.clear();
                 continue;
             }
             going = !stopped_ && next_branch();
@@ -87,7 +88,7 @@ class Exploration {
     }
 
   private:
-    enum class End { complete, asleep, mirrored, bounded };
+    enum class End { complete, asleep };
 
     [[nodiscard]] bool has_copies() const {
         const std::set<std::size_t> groups(options_.groups.begin(), options_.groups.end());
@@ -121,9 +122,11 @@ class Exploration {
         for (std::size_t depth = 0; depth + 1 < path_.size(); ++depth) repeat(path_[depth]);
         const std::size_t fresh_from = path_.empty() ? 0 : path_.size() - 1;
         if (!path_.empty()) perform_current(path_.back());
-        End end = is_mirrored() ? End::mirrored : extend();
+        End end = extend();
         if (end == End::complete) end = finish();
         if (end != End::complete) ++summary_.abandoned;
+        if (symmetric_ && gates_.empty()) set_gates();
+        if (symmetric_ && end == End::complete) check_gates();
         if (options_.reduce) find_races(fresh_from);
     }
 
@@ -211,8 +214,9 @@ class Exploration {
         while (true) {
             Node node;
             node.moves = stage_.moves();
-            if (node.moves.empty()) return End::complete;
             const std::size_t depth = path_.size();
+            std::erase_if(node.moves, [&](const Move& move) { return is_held_back(move, depth); });
+            if (node.moves.empty()) return End::complete;
             if (depth > 0) {
                 node.preemptions = preemptions_after(path_.back(), depth - 1);
                 if (options_.reduce) node.sleeping = sleepers_after(path_.back());
@@ -220,7 +224,6 @@ class Exploration {
             if (!choose(node, depth)) return End::asleep;
             path_.push_back(std::move(node));
             perform_current(path_.back());
-            if (is_mirrored()) return End::mirrored;
         }
     }
 
@@ -259,10 +262,8 @@ class Exploration {
     void find_races(std::size_t fresh_from) {
         std::vector<const Event*> events;
         for (const Node& node : path_) events.push_back(&node.event);
-        const HappensBefore order(events);
+        const HappensBefore order(events, gate_order());
         for (std::size_t later = fresh_from; later < events.size(); ++later) {
-            // A detector runs wherever it can: that was taken care of where it first could.
-            if (events[later]->move.kind == Move::Kind::deadlock_check) continue;
             for (std::size_t earlier = 0; earlier < later; ++earlier) {
                 if (order.is_race(earlier, later)) add_reversal(path_[earlier], order.initials(earlier, later));
             }
@@ -283,36 +284,78 @@ class Exploration {
                 return;
             }
         }
+        // A detector that finds no cycle here can't be what comes first; the cycle needs the event itself.
+        const bool only_detectors =
+            std::ranges::all_of(initials, [](const Move& move) { return move.kind == Move::Kind::deadlock_check; });
+        if (only_detectors) return;
         // None of them can move here, which the theory does not foresee: then everybody is tried.
         for (const Move& move : node.moves) {
             if (!is_known(move)) node.to_explore.push_back(move);
         }
     }
 
-    /// Copies are interchangeable up to the first event that is dependent among them; of the orders in which they come
-    /// to that event, only the ascending one is kept.
-    bool is_mirrored() {
-        if (!symmetric_) return false;
-        std::map<std::size_t, std::vector<const Node*>> first_of_group;
-        std::set<std::size_t> started;
+    /// Any execution has a mirror image in which the copies of a session come to one certain step in their order; so
+    /// only that order is played: a copy is held back there until the one before it has passed. The step is the first
+    /// that two copies can't do in either order alike, since earlier ones are not ordered anyway.
+    void set_gates() {
         for (const Node& node : path_) {
-            const std::size_t session = node.event.move.session;
-            if (started.contains(session) || !are_dependent(node.event.footprint, node.event.footprint)) continue;
-            started.insert(session);
-            first_of_group[options_.groups[session]].push_back(&node);
+            const std::size_t group = options_.groups[node.event.move.session];
+            const bool matters = are_dependent(node.event.footprint, node.event.footprint);
+            if (matters && !gates_.contains(group)) gates_[group] = node.event.move.step;
         }
-        for (const auto& [group, nodes] : first_of_group) {
-            for (std::size_t i = 1; i < nodes.size(); ++i) {
-                if (!are_dependent(nodes[i - 1]->event.footprint, nodes[i]->event.footprint)) symmetry_failed_ = true;
-            }
-            std::size_t next = 0;
-            for (const Node* node : nodes) {
-                while (options_.groups[next] != group) ++next;
-                if (node->event.move.session != next) return true;
-                ++next;
-            }
+        for (std::size_t depth = 0; depth < path_.size(); ++depth) {
+            std::erase_if(path_[depth].moves, [&](const Move& move) { return is_held_back(move, depth); });
+        }
+    }
+
+    [[nodiscard]] bool has_passed(std::size_t session, std::size_t step, std::size_t depth) const {
+        for (std::size_t i = 0; i < depth; ++i) {
+            const Move& move = path_[i].event.move;
+            if (move.session == session && move.step == step && move.kind != Move::Kind::deadlock_check) return true;
         }
         return false;
+    }
+
+    /// The copy before this one in its group, if there is one.
+    [[nodiscard]] std::optional<std::size_t> copy_before(std::size_t session) const {
+        for (std::size_t other = session; other-- > 0;) {
+            if (options_.groups[other] == options_.groups[session]) return other;
+        }
+        return std::nullopt;
+    }
+
+    [[nodiscard]] bool is_held_back(const Move& move, std::size_t depth) const {
+        if (!symmetric_ || move.kind == Move::Kind::deadlock_check) return false;
+        const auto gate = gates_.find(options_.groups[move.session]);
+        if (gate == gates_.end() || move.step != gate->second) return false;
+        const auto before = copy_before(move.session);
+        return before && !has_passed(*before, gate->second, depth);
+    }
+
+    /// An execution that ends with a copy held back, or short of its gate, can't be told from its mirror images.
+    void check_gates() {
+        const std::size_t depth = path_.size();
+        for (std::size_t session = 0; session < options_.groups.size() && symmetric_; ++session) {
+            const auto gate = gates_.find(options_.groups[session]);
+            const bool is_copy = std::ranges::count(options_.groups, options_.groups[session]) > 1;
+            if (!is_copy || gate == gates_.end()) continue;
+            if (!has_passed(session, gate->second, depth)) symmetry_failed_ = true;
+        }
+    }
+
+    /// Passing a gate lets the next copy come to it.
+    [[nodiscard]] std::set<std::pair<std::size_t, std::size_t>> gate_order() const {
+        std::set<std::pair<std::size_t, std::size_t>> order;
+        std::map<std::size_t, std::size_t> passed_at;
+        for (std::size_t i = 0; i < path_.size() && symmetric_; ++i) {
+            const Move& move = path_[i].event.move;
+            const auto gate = gates_.find(options_.groups[move.session]);
+            if (gate == gates_.end() || move.step != gate->second || passed_at.contains(move.session)) continue;
+            passed_at[move.session] = i;
+            const auto before = copy_before(move.session);
+            if (before && passed_at.contains(*before)) order.emplace(passed_at[*before], i);
+        }
+        return order;
     }
 
     static std::size_t open_moves(const Node& node) {
@@ -347,6 +390,7 @@ class Exploration {
     const OnExecution& on_execution_;
     ExplorationSummary summary_;
     std::vector<Node> path_;
+    std::map<std::size_t, std::size_t> gates_;  ///< Of each group, the step where its copies are kept in order.
     bool symmetric_;
     bool symmetry_failed_ = false;
     bool stopped_ = false;

@@ -32,7 +32,7 @@ struct ExplorerOptions {
 
 struct ExplorationSummary {
     std::size_t executions = 0;  ///< Played to their end.
-    std::size_t abandoned = 0;   ///< Given up on the way: of a kind already seen, or a mirror image.
+    std::size_t abandoned = 0;   ///< Given up on the way: of a kind already seen.
     std::size_t reruns = 0;
     bool exhausted = false;         ///< Nothing is left.
     std::size_t open_branches = 0;  ///< Known to be left when a limit ended it.

@@ -9,7 +9,9 @@ bool takes_part(const Event& event, std::size_t session) {
            std::ranges::any_of(event.reports, [&](const StepReport& report) { return report.session == session; });
 }
 
-HappensBefore::HappensBefore(const std::vector<const Event*>& events) : events_(events) {
+HappensBefore::HappensBefore(const std::vector<const Event*>& events,
+                             const std::set<std::pair<std::size_t, std::size_t>>& enabling)
+    : events_(events), enabling_(enabling) {
     before_.assign(events.size(), std::vector<bool>(events.size(), false));
     for (std::size_t later = 0; later < events.size(); ++later) {
         for (std::size_t earlier = later; earlier-- > 0;) {
@@ -25,13 +27,14 @@ HappensBefore::HappensBefore(const std::vector<const Event*>& events) : events_(
 bool HappensBefore::are_ordered(std::size_t earlier, std::size_t later) const {
     const Event& first = *events_[earlier];
     const Event& second = *events_[later];
+    if (enabling_.contains({earlier, later})) return true;
     if (are_dependent(first.footprint, second.footprint)) return true;
     return std::ranges::any_of(second.reports,
                                [&](const StepReport& report) { return takes_part(first, report.session); });
 }
 
 bool HappensBefore::is_race(std::size_t earlier, std::size_t later) const {
-    if (!before_[later][earlier]) return false;
+    if (!before_[later][earlier] || enabling_.contains({earlier, later})) return false;
     // What a session does next can't come before the event that let it go on.
     if (takes_part(*events_[earlier], events_[later]->move.session)) return false;
     for (std::size_t i = earlier + 1; i < later; ++i) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "race/execution.hpp"
@@ -12,7 +14,9 @@ namespace rowlock::race {
 /// An event that wakes a session is one of that session's too.
 class HappensBefore {
   public:
-    explicit HappensBefore(const std::vector<const Event*>& events);
+    /// `enabling`: pairs where the earlier event let the later one happen, for a reason that no footprint shows.
+    explicit HappensBefore(const std::vector<const Event*>& events,
+                           const std::set<std::pair<std::size_t, std::size_t>>& enabling = {});
 
     [[nodiscard]] bool holds(std::size_t earlier, std::size_t later) const { return before_[later][earlier]; }
     /// Two events of different sessions, ordered only by their own dependency, whose order might have been the other
@@ -27,6 +31,7 @@ class HappensBefore {
     [[nodiscard]] bool are_ordered(std::size_t earlier, std::size_t later) const;
 
     const std::vector<const Event*>& events_;
+    const std::set<std::pair<std::size_t, std::size_t>> enabling_;
     std::vector<std::vector<bool>> before_;
 };
 

@@ -94,9 +94,8 @@ class PermutationPlayer {
     void play_the_rest() {
         for (std::size_t count = 0; count < extra_steps_max; ++count) {
             const std::vector<Move> moves = stage_.moves();
-            const auto again = std::ranges::find_if(moves, [&](const Move& move) {
-                return move.kind == Move::Kind::step && restarted(move.session);
-            });
+            const auto again = std::ranges::find_if(
+                moves, [&](const Move& move) { return move.kind == Move::Kind::step && restarted(move.session); });
             if (again == moves.end()) return;
             perform(*again);
         }
@@ -104,9 +103,8 @@ class PermutationPlayer {
 
     [[nodiscard]] bool restarted(std::size_t session) const {
         return std::ranges::any_of(execution_.events, [&](const Event& event) {
-            return std::ranges::any_of(event.reports, [&](const StepReport& report) {
-                return report.session == session && report.restarts;
-            });
+            return std::ranges::any_of(
+                event.reports, [&](const StepReport& report) { return report.session == session && report.restarts; });
         });
     }
 

@@ -246,12 +246,14 @@ void Player::finish_phase() {
                 return;
             }
             return continue_statement();
-        case Phase::closing: return finish_statement(!failed_);
+        case Phase::closing:
+            return finish_statement(!failed_);
         case Phase::rolling_back:
             phase_ = Phase::idle;
             need_ = Need::nothing;
             return;
-        case Phase::idle: contract(false, "an idle session has no phase to end");
+        case Phase::idle:
+            contract(false, "an idle session has no phase to end");
     }
 }
 
@@ -267,8 +269,8 @@ void Player::continue_statement() {
         return;
     }
     if (wrapped_ && link_->in_transaction()) return give_locks({});
-    const bool is_commit = was_in_transaction_ && !link_->in_transaction() && !failed_ &&
-                           !report_.statements.empty() && report_.statements.back().tag != "ROLLBACK";
+    const bool is_commit = was_in_transaction_ && !link_->in_transaction() && !failed_ && !report_.statements.empty() &&
+                           report_.statements.back().tag != "ROLLBACK";
     finish_statement(is_commit);
 }
 

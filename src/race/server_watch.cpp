@@ -160,7 +160,8 @@ Catalog read_catalog(Session& session) {
         catalog.ids.emplace(static_cast<std::uint64_t>(row.integer(0)), relation_id(row.text(5)));
     }
     for (const Row row : relations) {
-        Relation relation{relation_id(row.text(5)), std::string(row.text(1)), row.boolean(2), {}, std::string(row.text(4))};
+        Relation relation{
+            relation_id(row.text(5)), std::string(row.text(1)), row.boolean(2), {}, std::string(row.text(4))};
         for (const int oid : numbers_in(row.text(3))) {
             const auto other = catalog.ids.find(static_cast<std::uint64_t>(oid));
             if (other != catalog.ids.end()) relation.foreign_keys.insert(other->second);

@@ -20,8 +20,8 @@ std::string outcome_by_name(const Scenario& scenario, const Execution& execution
     std::vector<std::size_t> order(scenario.sessions.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::sort(order, {}, [&](std::size_t session) { return scenario.sessions[session].name; });
-    std::string text = std::string(execution.ending.kind == Ending::Kind::stuck ? "stuck\n" : "") +
-                       execution.ending.final_state;
+    std::string text =
+        std::string(execution.ending.kind == Ending::Kind::stuck ? "stuck\n" : "") + execution.ending.final_state;
     for (const std::size_t session : order) {
         text += "-- " + scenario.sessions[session].name + "\n";
         for (const Event& event : execution.events) {

@@ -189,8 +189,6 @@ void add_race(CLI::App& app, Words& words) {
     checking->add_flag("--first", race.first, "Stop at the first finding");
     checking->add_flag("--no-reduction", race.no_reduction, "Run all interleavings, not one of each kind");
     checking->add_flag("--no-symmetry", race.no_symmetry, "Take copies of a session for different ones");
-    checking->add_option("--allow-database", race.allowed_database, "With --db: run in this database")
-        ->type_name("NAME");
 }
 
 int fail(const std::exception& fault) {

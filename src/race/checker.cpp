@@ -103,6 +103,7 @@ class Checker {
 
     /// Only these, as the file asks; "exhausted" then means that all of them were played.
     void play_permutations() {
+        result_.listed = true;
         result_.oracle = "off: only the permutations of the file are played";
         for (const Permutation& permutation : scenario_.permutations) {
             if (is_over()) return;
@@ -188,6 +189,7 @@ class Checker {
         result_.broken = 0;
         result_.unreadable = 0;
         result_.outcomes.clear();
+        result_.refusals.clear();
         ExplorerOptions explorer = explorer_options();
         if (options_.symmetry) {
             for (const SessionScript& session : scenario_.sessions) explorer.groups.push_back(session.group);
@@ -222,10 +224,25 @@ class Checker {
             bad = true;
         }
         if (!bad && good_.size() < kept_good_max) good_.push_back(execution);
+        count_refusals(execution);
         result_.outcomes.insert(outcome_text(scenario_, execution));
         result_.broken += bad ? 1U : 0U;
         if (options_.progress) options_.progress(++played_, result_.broken);
         return !(bad && options_.stop_at_first);
+    }
+
+    void count_refusals(const Execution& execution) {
+        std::set<std::string> seen;
+        for (const Event& event : execution.events) {
+            for (const StepReport& report : event.reports) {
+                for (const StatementOutcome& statement : report.statements) {
+                    // 25P02 only says that something before it failed.
+                    if (statement.sqlstate.empty() || statement.sqlstate == "25P02") continue;
+                    seen.insert(step_label(scenario_, report.session, report.step) + " " + statement.sqlstate);
+                }
+            }
+        }
+        for (const std::string& refusal : seen) ++result_.refusals[refusal];
     }
 
     /// An application that runs the transaction again has dealt with it.

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -48,6 +49,9 @@ struct CheckResult {
     std::vector<Finding> findings{};
     ExplorationSummary summary{};
     std::size_t serial_orders = 0;
+    bool listed = false;  ///< Only the permutations of the file were played.
+    /// Steps that the server refused, such as "a.put 23505", and in how many executions.
+    std::map<std::string, std::size_t> refusals{};
     std::size_t broken = 0;            ///< Executions with at least one finding.
     std::string interleavings{};       ///< Of all steps, as a number or "more than …".
     std::size_t unreadable = 0;        ///< Executions after which an invariant could not be asked.

@@ -51,7 +51,9 @@ Conductor::Conductor(const Scenario& scenario, ConductorOptions options)
 }
 
 Conductor::~Conductor() {
-    for (const Waiter& waiting : waiters_) resume_process(players_[waiting.session]->pid());
+    for (const Waiter& waiting : waiters_) {
+        if (options_.may_stop_backends) resume_process(players_[waiting.session]->pid());
+    }
 }
 
 /// Frees whoever still waits from an execution that was not played to its end.
@@ -81,7 +83,7 @@ void Conductor::restart() {
         if (!player->has_link()) continue;
         if (player->link().in_transaction()) player->run_aside("ROLLBACK");
         if (!player->definition().teardown.empty()) player->run_aside(player->definition().teardown);
-        player->run_aside("DISCARD ALL");
+        if (player->keeps_state()) player->run_aside("DISCARD ALL");
     }
     arena_->reset();
     if (arena_->take_catalog_change()) analyses_ = std::make_unique<AnalysisCache>(arena_->catalog());
@@ -259,7 +261,7 @@ StepReport Conductor::run_deadlock_check(std::size_t session) {
     Player& player = *players_[session];
     const Waiter before = *waiter(session);
     std::this_thread::sleep_until(before.since + options_.deadlock_timeout + milliseconds(1));
-    resume_process(player.pid());
+    if (options_.may_stop_backends) resume_process(player.pid());
     const auto give_up_at = Clock::now() + detector_wait_max;
     const AsyncSession* const link[] = {&player.link()};
     while (!wait_for_any(link, milliseconds(1))) {

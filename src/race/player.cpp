@@ -26,6 +26,22 @@ Isolation isolation_of(const SessionScript& session, const PlayerOptions& option
     return Isolation::read_committed;
 }
 
+bool may_keep_state(const SessionScript& session, const Catalog& catalog) {
+    if (!catalog.functions_by_name.empty() || !session.setup.empty() || !session.role.empty()) return true;
+    for (const Step& step : session.steps) {
+        for (const std::string_view statement : sql_statements(step.sql)) {
+            const StatementKind kind = kind_of_statement(statement);
+            const std::vector<std::string> words = sql_code_words(statement);
+            if (kind == StatementKind::other || (!words.empty() && words[0] == "set")) return true;
+            for (const std::string& word : sql_words(statement)) {
+                if (word.find("advisory") != std::string::npos || word == "set_config" || word == "nextval")
+                    return true;
+            }
+        }
+    }
+    return false;
+}
+
 StatementOutcome outcome_of(const AsyncResult& result) {
     StatementOutcome outcome;
     if (result.failure) {
@@ -74,6 +90,7 @@ void Player::restart(const Catalog& catalog, AnalysisCache& analyses) {
     }
     tracker_.emplace(catalog, isolation_of(*definition_, options_), reads_clock);
     variables_.clear();
+    keeps_state_ = may_keep_state(*definition_, catalog);
     next_step_ = 0;
     retries_done_ = 0;
     gave_up_ = false;

@@ -68,6 +68,9 @@ class Player {
     [[nodiscard]] AsyncSession& link() noexcept { return *link_; }
     [[nodiscard]] const AsyncSession& link() const noexcept { return *link_; }
     [[nodiscard]] bool has_link() const noexcept { return link_ != nullptr && !link_->is_lost(); }
+    /// Its text may leave something in the session that ROLLBACK does not undo; so may any function, so with functions
+    /// of the user's the answer is yes.
+    [[nodiscard]] bool keeps_state() const noexcept { return keeps_state_; }
     [[nodiscard]] bool is_disconnected() const noexcept { return disconnected_; }
     [[nodiscard]] int pid() const noexcept { return pid_; }
     [[nodiscard]] std::size_t index() const noexcept { return index_; }
@@ -103,6 +106,7 @@ class Player {
     int retries_done_ = 0;
     bool gave_up_ = false;
     bool disconnected_ = false;
+    bool keeps_state_ = true;
 
     Phase phase_ = Phase::idle;
     OwnTimeout timeout_ = OwnTimeout::none;  ///< Of the step under way, where it is to run out.

@@ -130,14 +130,17 @@ std::string report_json(const Scenario& scenario, const CheckResult& result) {
     std::vector<std::string> findings;
     for (const Finding& finding : result.findings) findings.push_back(finding_json(scenario, finding));
     const ExplorationSummary& summary = result.summary;
+    std::vector<std::string> refusals;
+    for (const auto& [refusal, count] : result.refusals)
+        refusals.push_back(fmt::format("{}:{}", quote_json(refusal), count));
     return fmt::format(
         R"({{"scenario":{},"isolation":{},"verdict":"{}","exit_code":{},"exhausted":{},"traces":{},"broken":{},)"
-        R"("interleavings":{},"serial_orders":{},"symmetry":{},"unreadable":{},"oracle":{},"said":{},"findings":{}}})",
+        R"("interleavings":{},"serial_orders":{},"symmetry":{},"unreadable":{},"oracle":{},"said":{},"refusals":{{{}}},"findings":{}}})",
         quote_json(result.scenario), quote_json(result.isolation),
         result.findings.empty() ? (result.exit_code() == 0 ? "clean" : "open") : "race", result.exit_code(),
         summary.exhausted, summary.executions, result.broken, quote_json(result.interleavings), result.serial_orders,
         summary.used_symmetry, result.unreadable, quote_json(result.oracle), quote_json(verdict_line(result)),
-        array_of(findings));
+        fmt::join(refusals, ","), array_of(findings));
 }
 
 std::string report_junit(const Scenario& scenario, const CheckResult& result) {

@@ -118,6 +118,9 @@ std::string verdict_line(const CheckResult& result) {
     const std::string level = result.isolation.empty() ? "the server's isolation level" : result.isolation;
     const std::string what = fmt::format("{} {} of {} interleavings, {}, statement granularity", summary.executions,
                                          summary.executions == 1 ? "trace" : "traces", result.interleavings, level);
+    if (result.listed && summary.exhausted) {
+        return fmt::format("all {} permutations that the file lists, {}", summary.executions, level);
+    }
     if (summary.server_decided) return fmt::format("could not tell: {}; {}", summary.problem, what);
     if (!summary.exhausted) return fmt::format("bounded: at least {} left; {}", summary.open_branches, what);
     if (result.unreadable > 0) {

@@ -68,7 +68,6 @@ struct RaceOptions {
     std::string html;
     std::string junit;
     std::string dot;
-    std::string allowed_database;
     std::size_t executions_max = 20000;
     double seconds_max = 60.0;
     bool no_reduction = false;

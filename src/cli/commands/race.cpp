@@ -53,28 +53,6 @@ void write_file(const std::string& path, const std::string& text) {
     if (!file) throw SetupError(fmt::format("{} can't be written", path));
 }
 
-/// The server that scenarios run on: a throw-away one, or that of --db, in a database made for the run.
-class RaceServer {
-  public:
-    explicit RaceServer(const Context& context, const RaceOptions& options) {
-        if (context.globals.db.empty()) {
-            cluster_ = std::make_unique<race::ThrowawayCluster>();
-            connection_ = cluster_->connection();
-        } else if (!options.allowed_database.empty()) {
-            throw InvalidInput("--allow-database is not there yet: on --db a database is made for the run");
-        } else {
-            connection_ = context.globals.db;
-        }
-    }
-
-    [[nodiscard]] const std::string& connection() const noexcept { return connection_; }
-    [[nodiscard]] bool is_own() const noexcept { return cluster_ != nullptr; }
-
-  private:
-    std::unique_ptr<race::ThrowawayCluster> cluster_;
-    std::string connection_;
-};
-
 struct Collected {
     std::vector<std::string> json{};
     std::string junit{};
@@ -91,7 +69,7 @@ int worse(int one, int other) {
 class RaceCommand {
   public:
     RaceCommand(const Context& context, const RaceOptions& options)
-        : context_(context), options_(options), server_(context, options), progress_(context.style) {}
+        : context_(context), options_(options), progress_(context.style) {}
 
     void check_file(const std::string& path) {
         const race::Scenario scenario = race::parse_scenario(read_file(path), path);
@@ -145,7 +123,6 @@ class RaceCommand {
         race::ConductorOptions conductor;
         conductor.connection = database.connection();
         conductor.isolation = level;
-        conductor.may_stop_backends = server_.is_own();
         return conductor;
     }
 
@@ -187,7 +164,7 @@ class RaceCommand {
 
     const Context& context_;
     const RaceOptions& options_;
-    RaceServer server_;
+    race::ThrowawayCluster server_;
     Progress progress_;
     Collected collected_;
 };
@@ -199,6 +176,8 @@ Exit race_check(const Context& context, const RaceOptions& options) {
     try {
         // What can't be read is said before a server is started.
         for (const std::string& path : options.files) (void)race::parse_scenario(read_file(path), path);
+        // A scenario may do anything to the database that it runs on, so it is never the user's.
+        if (!context.globals.db.empty()) print_note("rowlock: race runs on a server of its own; --db is not used");
         const InterruptWatch watch;
         RaceCommand command(context, options);
         if (!options.replay.empty()) return command.replay(options.replay);

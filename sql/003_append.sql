@@ -53,6 +53,17 @@ END
 $$;
 REVOKE ALL ON FUNCTION rowlock.refuse_entry(text, bigint, text) FROM PUBLIC;
 
+CREATE FUNCTION rowlock.refuse_nameless_key(p_seq bigint) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RAISE EXCEPTION 'entry % is a key rotation that names no key, which would leave the chain with none', p_seq
+        USING ERRCODE = 'check_violation', HINT = 'The object of a rowlock.key_rotation entry is the new key''s id.';
+END
+$$;
+REVOKE ALL ON FUNCTION rowlock.refuse_nameless_key(bigint) FROM PUBLIC;
+
 -- Appends one entry. The caller holds the state row FOR UPDATE (else it may be told RL001 after a wait).
 -- p_recorded_us: microseconds since 1970-01-01 UTC.
 -- An entry with action rowlock.key_rotation is still signed with the old key; p_object is the chain's key from then on.
@@ -66,6 +77,9 @@ BEGIN
     IF (p_tenant = NULLIF(current_setting('rowlock.tenant', true), '')) IS NOT TRUE THEN
         PERFORM rowlock.refuse_tenant(p_tenant);
     END IF;
+    IF p_action = 'rowlock.key_rotation' AND coalesce(p_object, '') = '' THEN
+        PERFORM rowlock.refuse_nameless_key(p_seq);
+    END IF;
 
     -- Lock: the tenant's row of tenant_seq, FOR NO KEY UPDATE, until the transaction ends.
     UPDATE rowlock.tenant_seq
@@ -74,8 +88,7 @@ BEGIN
            key_id = CASE WHEN p_action = 'rowlock.key_rotation' THEN p_object ELSE p_key_id END
      WHERE tenant_id = p_tenant
        AND last_seq = p_seq - 1
-       AND (last_seq = 0 OR head_mac = p_prev_mac)
-       AND (key_id IS NULL OR key_id = p_key_id);
+       AND (last_seq = 0 OR (head_mac = p_prev_mac AND key_id = p_key_id));
     IF NOT FOUND THEN
         PERFORM rowlock.refuse_entry(p_tenant, p_seq, p_key_id);
     END IF;
@@ -105,7 +118,10 @@ AS $$
 DECLARE
     broken record;
 BEGIN
-    -- Lock: none; it reads no table.
+    -- Lock: none; neither this nor the next reads a table.
+    PERFORM rowlock.refuse_nameless_key(entry.seq)
+       FROM unnest(p_seqs, p_actions, p_objects) AS entry (seq, action, object)
+      WHERE entry.action = 'rowlock.key_rotation' AND coalesce(entry.object, '') = '';
     SELECT chain.seq, chain.seq_before, chain.key_id, chain.key_expected,
            (chain.seq = chain.seq_before + 1 AND chain.prev_mac = chain.mac_before) IS NOT TRUE AS unlinked
       INTO broken
@@ -166,8 +182,7 @@ BEGIN
                          ELSE p_key_ids[entries] END
      WHERE tenant_id = p_tenant
        AND last_seq = p_seqs[1] - 1
-       AND (last_seq = 0 OR head_mac = p_prev_macs[1])
-       AND (key_id IS NULL OR key_id = p_key_ids[1]);
+       AND (last_seq = 0 OR (head_mac = p_prev_macs[1] AND key_id = p_key_ids[1]));
     IF NOT FOUND THEN
         PERFORM rowlock.refuse_entry(p_tenant, p_seqs[1], p_key_ids[1]);
     END IF;

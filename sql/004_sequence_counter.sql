@@ -11,8 +11,7 @@ SET LOCAL ROLE rowlock_owner;
 
 -- fillfactor 50 and no second index: the row is rewritten for each number, in its own page (a HOT update).
 CREATE TABLE rowlock.sequence_counter (
-    tenant_id    text COLLATE "C" NOT NULL
-                 CONSTRAINT sequence_counter_tenant_length CHECK (octet_length(tenant_id) BETWEEN 1 AND 256),
+    tenant_id    rowlock.tenant NOT NULL,
     name         text COLLATE "C" NOT NULL
                  CONSTRAINT sequence_counter_name_length CHECK (octet_length(name) BETWEEN 1 AND 200),
     first_number bigint NOT NULL DEFAULT 1 CONSTRAINT sequence_counter_first_range CHECK (first_number >= 1),

@@ -18,7 +18,7 @@
 
 namespace rowlock {
 
-/// What the caller says of one event.
+/// What the caller says of one event. Texts are UTF-8 without a NUL byte (InvalidInput).
 struct AuditEntry {
     /// Keep it for a retry: the same id is appended once, whatever happens to the link.
     EntryId id = EntryId::generate();
@@ -107,7 +107,7 @@ struct Verification {
 struct VerifyOptions {
     /// Called after every chunk with the number of entries read so far and the number to read.
     std::function<void(std::int64_t, std::int64_t)> progress{};
-    /// Entries read under one snapshot.
+    /// Entries read under one snapshot; at least one.
     std::int64_t chunk_entries = 50000;
 };
 
@@ -129,10 +129,10 @@ class AuditLog {
     /// Locks: at READ COMMITTED a transaction-scoped advisory lock per tenant, a fair queue; then the tenant's row of
     /// rowlock.tenant_seq FOR UPDATE, held until the transaction ends. So append last. Above READ COMMITTED a wait
     /// ends in 40001, which `transact` runs again.
-    /// Throws Busy after the policy's lock limit, InvalidInput (no tenant, reserved action), SetupError (the schema is
-    /// not installed; the role bypasses row-level security; the chain's key is not in the keyring). Entries of several
-    /// tenants in one transaction go through `append_all`, once: a second tenant later is a contract failure, since two
-    /// such transactions would deadlock.
+    /// Throws Busy after the policy's lock limit, InvalidInput (no tenant, reserved action, a NUL byte), SetupError
+    /// (the schema is not installed; the role bypasses row-level security; the chain's key is not in the keyring).
+    /// Entries of several tenants in one transaction go through `append_all`, once: a second tenant later is a contract
+    /// failure, since two such transactions would deadlock.
     [[nodiscard]] AppendOutcome append(Transaction& transaction, const AuditEntry& entry) const;
 
     /// Appends many entries, of one tenant or several, in one call: locks are taken in one order for all callers.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -21,10 +22,11 @@ struct TransactionPolicy {
     /// next user of a pooled connection.
     std::optional<TenantId> tenant{};
     IsolationLevel isolation = IsolationLevel::read_committed;
-    /// The longest wait for any one lock (`lock_timeout`); then the transaction ends as Busy. At least 1 ms.
+    /// The longest wait for any one lock (`lock_timeout`); then the transaction ends as Busy. For a statement that
+    /// says `waits_for_locks`, the longest that it runs. 1 ms to 24 days.
     std::chrono::milliseconds lock_wait_max{3000};
     /// The server ends a transaction whose client has been silent for this long, so that a vanished client does not
-    /// hold its locks for ever (`idle_in_transaction_session_timeout`). At least 1 ms.
+    /// hold its locks for ever (`idle_in_transaction_session_timeout`). 1 ms to 24 days.
     std::chrono::milliseconds idle_max{30000};
     /// How often the body may run in all: on 40001, 40P01 and a link lost before COMMIT.
     int attempts_max = 5;
@@ -36,7 +38,9 @@ struct TransactionPolicy {
     /// Treat Busy like a serialization failure: run again.
     bool retry_busy = false;
     /// Asked, in a transaction of its own, when the link was lost after COMMIT was sent: did the transaction happen?
-    /// Answer by a row that it wrote. Without it, CommitOutcomeUnknown is thrown.
+    /// Answer by a row that it wrote. It is asked once the transaction can't be going on any more, and again, up to
+    /// `deadline`, while the server can't be reached. Without it, and without an answer, CommitOutcomeUnknown is
+    /// thrown.
     std::function<bool(Transaction&)> was_committed{};
 };
 
@@ -59,7 +63,10 @@ class Database {
     /// Connects once, so that a wrong address or password is known at once. Throws ConnectionError, or SetupError for a
     /// server older than 15 or an encoding that is not UTF8.
     explicit Database(DatabaseOptions options);
-    explicit Database(std::string connection) : Database(DatabaseOptions{.connection = std::move(connection)}) {}
+    /// The same with a connection string alone. (A template, since g++ takes a std::string for a rival of
+    /// `Database({.connection = …})`.)
+    template <std::convertible_to<std::string> Text>
+    explicit Database(Text connection) : Database(DatabaseOptions{.connection = std::string(std::move(connection))}) {}
     ~Database();
     Database(const Database&) = delete;
     Database& operator=(const Database&) = delete;

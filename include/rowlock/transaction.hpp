@@ -46,7 +46,11 @@ class Transaction {
 
     /// Sends the statement with everything enqueued before it, and waits: one round trip.
     /// Throws ServerError or Busy, after which the transaction is aborted (unless a savepoint holds), or
-    /// ConnectionError.
+    /// ConnectionError; InvalidInput, with nothing sent, for more than 65535 parameters or a NUL in one.
+    ///
+    /// What a statement changes beyond the transaction (SET without LOCAL, LISTEN, temporary tables, session-level
+    /// advisory locks) meets the next user of the pooled connection. A statement that ends the transaction (COMMIT,
+    /// ROLLBACK) is a contract failure.
     Rows execute(const Statement& statement, std::vector<Parameter> parameters = {},
                  std::source_location where = std::source_location::current());
 
@@ -78,6 +82,7 @@ class Transaction {
     void execute_script(const Statement& script, std::source_location where = std::source_location::current());
 
     /// Runs `COPY … TO STDOUT` and hands over each piece as it comes. What is handed over is valid during the call.
+    /// A throw from `piece` costs the connection: the transaction can't go on, not even from a savepoint.
     /// COPY takes no `$n`: what varies goes in through `set_config`, with parameters.
     void copy_out(const Statement& statement, const std::function<void(std::span<const std::byte>)>& piece,
                   std::source_location where = std::source_location::current());
@@ -88,7 +93,8 @@ class Transaction {
     [[nodiscard]] const TenantId& required_tenant(std::source_location where = std::source_location::current()) const;
     [[nodiscard]] IsolationLevel isolation() const noexcept;
     [[nodiscard]] std::chrono::milliseconds lock_wait_max() const noexcept;
-    /// The process id of the server's backend, for pg_locks and pg_stat_activity.
+    /// The process id of the server's backend, for pg_locks and pg_stat_activity; 0 behind a pooler such as PgBouncer,
+    /// which gives every transaction another one.
     [[nodiscard]] int backend_pid() const noexcept;
 
     struct State;

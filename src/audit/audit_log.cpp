@@ -130,20 +130,31 @@ struct TenantBatch {
     std::vector<std::optional<std::string>> ids;
 };
 
+/// Before anything is locked or sent.
+void require_appendable(const AuditEntry& entry) {
+    if (entry.action && entry.action->starts_with(reserved_actions)) {
+        throw InvalidInput(
+            fmt::format("action \"{}\" begins with \"{}\", which is the log's own", *entry.action, reserved_actions));
+    }
+    for (const auto* const text : {&entry.actor, &entry.action, &entry.object, &entry.data}) {
+        if (*text && (*text)->find('\0') != std::string::npos) {
+            throw InvalidInput("an audit entry has a NUL byte in it, which PostgreSQL's text can't hold");
+        }
+    }
+}
+
 std::vector<TenantBatch> by_tenant(std::span<const TenantEntry> entries) {
     std::map<std::string_view, TenantBatch> batches;
     for (std::size_t place = 0; place < entries.size(); ++place) {
         const auto& [tenant, entry] = entries[place];
-        if (entry.action && entry.action->starts_with(reserved_actions)) {
-            throw InvalidInput(fmt::format("action \"{}\" begins with \"{}\", which is the log's own", *entry.action,
-                                           reserved_actions));
-        }
+        require_appendable(entry);
         auto& batch = batches.try_emplace(tenant.text(), TenantBatch{tenant, {}, {}, {}}).first->second;
         batch.places.push_back(place);
         batch.entries.push_back(&entry);
         batch.ids.emplace_back(entry.id.text());
     }
     std::vector<TenantBatch> ordered;
+    ordered.reserve(batches.size());
     for (auto& [text, batch] : batches) ordered.push_back(std::move(batch));
     return ordered;
 }
@@ -209,6 +220,7 @@ class Appending {
     Query queue_query() const {
         if (batches_.size() == 1) return {join_queue_of_one, {queue_namespace, batches_[0].tenant}};
         std::vector<std::optional<std::string>> tenants;
+        tenants.reserve(batches_.size());
         for (const TenantBatch& batch : batches_) tenants.emplace_back(batch.tenant.text());
         return {join_queue, {queue_namespace, Parameter::array(tenants)}};
     }
@@ -303,6 +315,7 @@ std::vector<AppendOutcome> AuditLog::append_all(Transaction& transaction, std::s
     }
     appending.finish();
     std::vector<AppendOutcome> result;
+    result.reserve(outcomes.size());
     for (const auto& outcome : outcomes) result.push_back(*outcome);
     return result;
 }

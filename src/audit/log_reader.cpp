@@ -1,6 +1,7 @@
 #include "audit/log_reader.hpp"
 
 #include "audit/copy_reader.hpp"
+#include "base/contract.hpp"
 #include "rowlock/error.hpp"
 
 namespace rowlock {
@@ -15,11 +16,11 @@ constexpr Statement fix_the_end{"audit.fix_the_end",
                                 "  FROM rowlock.ledger LEFT JOIN rowlock.tenant_seq AS head ON head.tenant_id = $1"};
 
 /// COPY takes no parameters: it reads these settings, which end with the transaction. Steps over a hole, however wide.
-/// Takes no lock.
+/// Takes no lock. numeric, since whoever tampers may number an entry at either end of bigint.
 constexpr Statement choose_chunk{
     "audit.choose_chunk",
     "SELECT begins, set_config('rowlock.chunk_tenant', $1, true), set_config('rowlock.chunk_from', begins::text, true),"
-    "       set_config('rowlock.chunk_to', least($3::bigint, begins - 1 + $4::bigint)::text, true)"
+    "       set_config('rowlock.chunk_to', least($3::bigint, begins::numeric - 1 + $4::bigint)::text, true)"
     "  FROM (SELECT min(seq) AS begins FROM rowlock.audit_log"
     "         WHERE tenant_id = $1 AND seq BETWEEN $2::bigint AND $3::bigint) AS entry"
     " WHERE begins IS NOT NULL"};
@@ -50,18 +51,17 @@ void read_range(Transaction& transaction, const TenantId& tenant, LogRange& rang
     range.last = row.integer(5);
 }
 
-void read_pieces(Transaction& transaction, const TenantId& tenant, const LogRange& range, std::int64_t chunk_entries,
-                 const std::function<void(std::int64_t)>& next_chunk,
-                 const std::function<void(std::span<const std::byte>)>& piece) {
+void read_pieces(Transaction& transaction, const TenantId& tenant, const LogRange& range, const PieceReader& reader) {
+    contract(reader.chunk_entries >= 1, "a chunk has at least one entry");
     std::int64_t from = range.first;
     while (from <= range.last) {
-        const Rows chosen = transaction.execute(choose_chunk, {tenant, from, range.last, chunk_entries});
+        const Rows chosen = transaction.execute(choose_chunk, {tenant, from, range.last, reader.chunk_entries});
         if (chosen.empty()) return;
-        const std::int64_t begins = chosen[0].integer(0);
-        next_chunk(begins);
-        transaction.copy_out(read_chunk, piece);
-        if (range.last - begins < chunk_entries) return;
-        from = begins + chunk_entries;
+        reader.next_chunk(chosen[0].integer(0));
+        transaction.copy_out(read_chunk, reader.piece);
+        const std::int64_t ends = chosen[0].integer(3);
+        if (ends >= range.last) return;
+        from = ends + 1;
     }
 }
 

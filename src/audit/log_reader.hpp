@@ -32,11 +32,15 @@ struct LogRange {
 /// Reads state row and ends in one snapshot: appends move them together. Takes no lock.
 void read_range(Transaction& transaction, const TenantId& tenant, LogRange& range);
 
-/// Hands over the entries of the range, by seq, as pieces of COPY BINARY, a COPY for each `chunk_entries`: at READ
-/// COMMITTED each has a snapshot of its own, so that the server can remove dead versions of the state rows meanwhile.
-/// `next_chunk` is called before each one with the sequence number that it begins with. Takes no lock.
-void read_pieces(Transaction& transaction, const TenantId& tenant, const LogRange& range, std::int64_t chunk_entries,
-                 const std::function<void(std::int64_t)>& next_chunk,
-                 const std::function<void(std::span<const std::byte>)>& piece);
+/// How a range is handed over.
+struct PieceReader {
+    std::int64_t chunk_entries;                             ///< Entries in one COPY.
+    std::function<void(std::int64_t)> next_chunk;           ///< Called before each COPY with its first sequence number.
+    std::function<void(std::span<const std::byte>)> piece;  ///< Called with each piece of COPY BINARY.
+};
+
+/// Hands over the entries of the range, by seq. At READ COMMITTED each chunk has a snapshot of its own, so that the
+/// server can remove dead versions of the state rows meanwhile. Takes no lock.
+void read_pieces(Transaction& transaction, const TenantId& tenant, const LogRange& range, const PieceReader& reader);
 
 }  // namespace rowlock

@@ -15,9 +15,12 @@ namespace {
 constexpr Statement other_tenants{"audit.other_tenants",
                                   "SELECT tenant_id FROM rowlock.tenant_seq WHERE tenant_id <> $1 LIMIT 1000"};
 
-bool has_changed_entries(const Verification& verification) {
-    return std::ranges::any_of(verification.findings,
-                               [](const Finding& finding) { return finding.kind == FindingKind::changed; });
+/// Of these kinds an entry of another tenant is, too, as long as nobody has asked the other tenants' keys.
+bool may_have_foreign_entries(const Verification& verification) {
+    return std::ranges::any_of(verification.findings, [](const Finding& finding) {
+        return finding.kind == FindingKind::changed || finding.kind == FindingKind::unknown_key ||
+               finding.kind == FindingKind::duplicate;
+    });
 }
 
 }  // namespace
@@ -28,18 +31,17 @@ Verification AuditLog::verify(Transaction& transaction, const TenantId& tenant, 
         read_range(transaction, tenant, range);
         ChainVerifier verifier(implementation_->cache.keyring(), range.ledger, tenant, std::move(chain_options));
         std::optional<CopyReader> reader;
-        read_pieces(
-            transaction, tenant, range, options.chunk_entries,
-            [&](std::int64_t begins) {
-                if (options.progress) options.progress(verifier.entries(), std::max(range.last, begins));
-                reader.emplace([&](const SignedEntry& entry) { verifier.feed(entry); });
-            },
-            [&](std::span<const std::byte> piece) { reader->take(piece); });
+        const auto next_chunk = [&](std::int64_t begins) {
+            if (options.progress) options.progress(verifier.entries(), std::max(range.last, begins));
+            reader.emplace([&](const SignedEntry& entry) { verifier.feed(entry); });
+        };
+        const auto piece = [&](std::span<const std::byte> bytes) { reader->take(bytes); };
+        read_pieces(transaction, tenant, range, {options.chunk_entries, next_chunk, piece});
         return verifier.finish(range.state);
     };
-    const Verification verification = run({});
-    if (!has_changed_entries(verification)) return verification;
-    // Changed, or another tenant's? A second reading tells, with the other tenants' keys to try: rare, and worth it.
+    Verification verification = run({});
+    if (!may_have_foreign_entries(verification)) return verification;
+    // Another tenant's? A second reading tells, with the other tenants' keys to try: rare, and worth it.
     ChainVerifierOptions chain_options;
     for (const Row row : transaction.execute(other_tenants, {tenant})) {
         chain_options.other_tenants.emplace_back(std::string(row.text(0)));

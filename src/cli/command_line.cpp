@@ -1,13 +1,20 @@
 #include "cli/command_line.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "cli/commands/commands.hpp"
 #include "cli/explain.hpp"
 #include "cli/output.hpp"
+#include "rowlock/error.hpp"
 
 namespace rowlock::cli {
 
@@ -20,8 +27,20 @@ constexpr const char* description =
     "Begin with:  rowlock demo\n";
 
 constexpr const char* closing_words =
-    "Exit codes: 0 fine; 1 a finding (tampered, busy); 2 wrong usage or set-up, nothing half-done;\n"
-    "3 could not tell (a key is not at hand). Errors go to stderr.\n";
+    "Exit codes: 0 fine; 1 a finding (tampered, busy, bad lines left out); 2 wrong usage or set-up, nothing "
+    "half-done;\n"
+    "3 could not tell (a key is not at hand, nothing to look at). Errors go to stderr.\n";
+
+constexpr const char* command_closing_words = "--db, --data, --keyring and --json work here, too: see rowlock --help\n";
+
+constexpr const char* append_closing_words =
+    "One entry:   rowlock append --tenant acme --actor ann --action invoice.paid --data '{\"invoice\":1}'\n"
+    "Many:        rowlock append --jsonl - --writers 8 < entries.jsonl\n"
+    "A line is {\"tenant\":\"acme\",\"actor\":…,\"action\":…,\"object\":…,\"data\":…,\"entry_id\":…}; only tenant must "
+    "be there.\n"
+    "Lines of one tenant keep their order. A bad line stops the work, with every line before it appended.\n"
+    "\n"
+    "--db, --keyring and --json work here, too; the global --data goes before the word append. See rowlock --help\n";
 
 constexpr int writers_max = 64;
 
@@ -40,25 +59,60 @@ struct Words {
     std::function<Exit()> chosen;
 };
 
+/// The value of an environment variable; empty if it is not set.
+std::string environment(const char* name) {
+    const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing here sets the environment
+    return value == nullptr ? std::string() : std::string(value);
+}
+
 void add_globals(CLI::App& app, Globals& globals) {
-    app.add_option("--db", globals.db, "A PostgreSQL: a libpq URI or keyword string. Default: the private server")
-        ->envname("ROWLOCK_DB")
+    app.add_option("--db", globals.db,
+                   "A PostgreSQL: a libpq URI or keyword string. Default: ROWLOCK_DB, else the private server")
         ->type_name("URI");
     app.add_option("--data", globals.data, "Folder of the private server. Default: rowlock/ under XDG_STATE_HOME")
         ->type_name("DIR");
-    app.add_option("--keyring", globals.keyring, "Keyring file. Default: rowlock/keyring.json under XDG_CONFIG_HOME")
-        ->envname("ROWLOCK_KEYRING")
+    app.add_option("--keyring", globals.keyring,
+                   "Keyring file. Default: ROWLOCK_KEYRING, else rowlock/keyring.json under XDG_CONFIG_HOME")
         ->type_name("FILE");
     app.add_option("--keyring-command", globals.keyring_command,
-                   "A command that prints the keyring, from a KMS for one")
-        ->envname("ROWLOCK_KEYRING_COMMAND")
+                   "A command that prints the keyring, from a KMS for one. Default: ROWLOCK_KEYRING_COMMAND")
         ->type_name("CMD");
     app.add_flag("--json", globals.json, "Print JSON");
+}
+
+/// What is said on the command line wins over the environment, and two things that exclude each other are refused.
+void complete_globals(Globals& globals) {
+    if (!globals.db.empty() && !globals.data.empty()) {
+        throw InvalidInput("--db names your server and --data is about the private one: leave one of them out");
+    }
+    if (globals.db.empty() && globals.data.empty()) globals.db = environment("ROWLOCK_DB");
+    if (!globals.keyring.empty() && !globals.keyring_command.empty()) {
+        throw InvalidInput("--keyring and --keyring-command both say where the keys are: leave one of them out");
+    }
+    if (!globals.keyring.empty() || !globals.keyring_command.empty()) return;
+    globals.keyring = environment("ROWLOCK_KEYRING");
+    globals.keyring_command = environment("ROWLOCK_KEYRING_COMMAND");
+    if (!globals.keyring.empty() && !globals.keyring_command.empty()) {
+        throw InvalidInput("ROWLOCK_KEYRING and ROWLOCK_KEYRING_COMMAND are both set: unset one of them");
+    }
+}
+
+/// A whole number from 1 on; CLI11's own check for that speaks of ranges of 300 digits.
+CLI::Validator from_one() {
+    return CLI::Validator(
+        [](std::string& text) {
+            const bool digits =
+                !text.empty() && text.size() <= 18 && text.find_first_not_of("0123456789") == std::string::npos;
+            if (digits && text.find_first_not_of('0') != std::string::npos) return std::string();
+            return "\"" + text + "\" is no whole number from 1 on";
+        },
+        "");
 }
 
 CLI::App* add_command(CLI::App& app, Words& words, const char* name, const char* help, std::function<Exit()> command) {
     CLI::App* const added = app.add_subcommand(name, help);
     added->fallthrough();
+    added->footer(command_closing_words);
     added->callback([&words, command = std::move(command)] { words.chosen = command; });
     return added;
 }
@@ -66,7 +120,7 @@ CLI::App* add_command(CLI::App& app, Words& words, const char* name, const char*
 CLI::App* add_group(CLI::App& app, const char* name, const char* help) {
     CLI::App* const group = app.add_subcommand(name, help);
     group->fallthrough();
-    group->require_subcommand(1);
+    group->footer(command_closing_words);
     return group;
 }
 
@@ -109,33 +163,29 @@ void add_log(CLI::App& app, Words& words) {
     const Context& context = words.context;
     CLI::App* const adding = add_command(app, words, "append", "Append one entry, or many from lines of JSON",
                                          [&] { return append(context, words.append); });
-    adding->add_option("--tenant", words.append.tenant, "Whose log");
-    adding->add_option("--actor", words.append.actor, "Who did it");
-    adding->add_option("--action", words.append.action, "What was done");
-    adding->add_option("--object", words.append.object, "To what");
+    adding->footer(append_closing_words);
+    adding->add_option("--tenant", words.append.tenant, "Whose log")->type_name("NAME");
+    adding->add_option("--actor", words.append.actor, "Who did it")->type_name("TEXT");
+    adding->add_option("--action", words.append.action, "What was done")->type_name("TEXT");
+    adding->add_option("--object", words.append.object, "To what")->type_name("TEXT");
     adding->add_option("--data", words.append.data, "JSON, kept and signed byte for byte")->type_name("JSON");
     adding->add_option("--entry-id", words.append.entry_id, "A UUID of your own: the same one is appended once")
         ->type_name("UUID");
-    adding
-        ->add_option("--jsonl", words.append.jsonl,
-                     R"(Lines {"tenant":…,"actor":…,"action":…,"object":…,"data":…,"entry_id":…}; - for stdin)")
-        ->type_name("FILE");
-    adding->add_option("--writers", words.append.writers, "Connections at once, for --jsonl")
-        ->check(CLI::Range(1, writers_max))
-        ->capture_default_str();
+    adding->add_option("--jsonl", words.append.jsonl, "Lines of JSON, an entry each; - for stdin")->type_name("FILE");
+    adding->add_option("--writers", words.append.writers, "Connections at once, for --jsonl: 1 to 64. Default: 1")
+        ->check(CLI::Range(1, writers_max).description(""))
+        ->type_name("N");
     adding->add_flag("--skip-bad", words.append.skip_bad, "Leave bad lines out and go on");
 
     CLI::App* const listing =
         add_command(app, words, "list", "Entries of a tenant", [&] { return list(context, words.list); });
-    listing->add_option("--tenant", words.list.tenant, "Whose log")->required();
-    listing->add_option("--from", words.list.from, "First number")->check(CLI::PositiveNumber)->capture_default_str();
-    listing->add_option("--limit", words.list.limit, "At most so many")
-        ->check(CLI::PositiveNumber)
-        ->capture_default_str();
+    listing->add_option("--tenant", words.list.tenant, "Whose log")->required()->type_name("NAME");
+    listing->add_option("--from", words.list.from, "First number. Default: 1")->check(from_one())->type_name("SEQ");
+    listing->add_option("--limit", words.list.limit, "At most so many. Default: 20")->check(from_one())->type_name("N");
 
     CLI::App* const verifying = add_command(app, words, "verify", "Check the chain: INTACT, TAMPERED or UNVERIFIABLE",
                                             [&] { return verify(context, words.verify); });
-    verifying->add_option("--tenant", words.verify.tenant, "Whose log");
+    verifying->add_option("--tenant", words.verify.tenant, "Whose log")->type_name("NAME");
     verifying->add_flag("--all", words.verify.all, "Every tenant");
 }
 
@@ -143,27 +193,27 @@ void add_shows(CLI::App& app, Words& words) {
     const Context& context = words.context;
     CLI::App* const tour = add_command(app, words, "demo", "The tour, on real input: the commits of a git repository",
                                        [&] { return demo(context, words.demo); });
-    tour->add_option("--repository", words.demo.repository, "A git repository")
-        ->type_name("DIR")
-        ->capture_default_str();
-    tour->add_option("--writers", words.demo.writers, "Writers at once")
-        ->check(CLI::Range(2, writers_max))
-        ->capture_default_str();
+    tour->add_option("--repository", words.demo.repository, "A git repository. Default: the folder you are in")
+        ->type_name("DIR");
+    tour->add_option("--writers", words.demo.writers, "Writers at once: 2 to 64. Default: 8")
+        ->check(CLI::Range(2, writers_max).description(""))
+        ->type_name("N");
 
     CLI::App* const bench = add_group(app, "bench", "Comparisons side by side, in one run");
     CLI::App* const appending =
         add_command(*bench, words, "append", "Ways to number and append, by clients and tenants",
                     [&] { return bench_append(context, words.bench_append); });
-    appending->add_option("--clients", words.bench_append.clients, "Numbers of clients. Default: 1 8 32")
-        ->check(CLI::Range(1, 128));
-    appending->add_option("--seconds", words.bench_append.seconds, "Seconds for each figure")
-        ->check(CLI::Range(0.1, 600.0))
-        ->capture_default_str();
+    appending->add_option("--clients", words.bench_append.clients, "Numbers of clients, 1 to 128. Default: 1 8 32")
+        ->check(CLI::Range(1, 128).description(""))
+        ->type_name("N");
+    appending->add_option("--seconds", words.bench_append.seconds, "For each figure: 0.1 to 600. Default: 3")
+        ->check(CLI::Range(0.1, 600.0).description(""))
+        ->type_name("SECONDS");
     CLI::App* const checking = add_command(*bench, words, "verify", "verify against the same COPY thrown away",
                                            [&] { return bench_verify(context, words.bench_verify); });
-    checking->add_option("--entries", words.bench_verify.entries, "Length of the log")
-        ->check(CLI::PositiveNumber)
-        ->capture_default_str();
+    checking->add_option("--entries", words.bench_verify.entries, "Length of the log. Default: 1000000")
+        ->check(from_one())
+        ->type_name("N");
 }
 
 void add_race(CLI::App& app, Words& words) {
@@ -197,15 +247,68 @@ int fail(const std::exception& fault) {
     return static_cast<int>(explanation.exit);
 }
 
+/// The command that the words have got to, such as "rowlock schema", and what it takes next.
+const CLI::App& innermost(const CLI::App& app) {
+    const CLI::App* at = &app;
+    while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
+    return *at;
+}
+
+std::string commands_of(const CLI::App& app) {
+    std::string names;
+    for (const CLI::App* const command : app.get_subcommands([](const CLI::App*) { return true; })) {
+        names += (names.empty() ? "" : ", ") + command->get_name();
+    }
+    return names;
+}
+
+std::string path_of(const CLI::App& app) {
+    return app.get_parent() == nullptr ? app.get_name() : path_of(*app.get_parent()) + " " + app.get_name();
+}
+
+/// In one line: what is wrong with the words, and where to look.
+std::string complaint(const CLI::App& app, const CLI::ParseError* wrong) {
+    const CLI::App& at = innermost(app);
+    const std::string path = path_of(at);
+    const std::string commands = commands_of(at);
+    const std::string see = "; see " + path + " --help";
+    const std::vector<std::string> extra = app.remaining(true);
+    if (wrong == nullptr) return path + " needs a command: " + commands + see;
+    // What is not known comes before what is missing.
+    const bool about_extra = dynamic_cast<const CLI::ExtrasError*>(wrong) != nullptr ||
+                             dynamic_cast<const CLI::RequiredError*>(wrong) != nullptr;
+    if (!about_extra || extra.empty()) return wrong->what() + see;
+    const std::string& word = extra.front();
+    if (!commands.empty() && !word.starts_with('-')) {
+        return "\"" + word + "\" is no command of " + path + ", which has: " + commands + see;
+    }
+    if (at.get_name() == "psql") return "\"" + word + "\" is not known: arguments for psql go after --" + see;
+    return "\"" + word + "\" is not known here" + see;
+}
+
+int wrong_usage(const std::string& what) {
+    print_note("rowlock: " + one_line(what, Style::unlimited));
+    return static_cast<int>(Exit::setup);
+}
+
+/// A stream that the caller closed would lend its number to the next file or socket, and what is printed would go
+/// there. Opened the wrong way round, its first use fails, as it should.
+void hold_standard_streams() {
+    for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+        if (fcntl(stream, F_GETFD) >= 0 || errno != EBADF) continue;
+        static_cast<void>(open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY));
+    }
+}
+
 }  // namespace
 
 int run(int argument_count, char** arguments) {
+    hold_standard_streams();
     Words words;
     words.context.style = Style::of_this_process();
     CLI::App app(description, "rowlock");
     app.footer(closing_words);
     app.set_version_flag("--version", std::string("rowlock ") + ROWLOCK_VERSION);
-    app.require_subcommand(1);
     add_globals(app, words.context.globals);
     add_shows(app, words);
     add_race(app, words);
@@ -216,13 +319,18 @@ int run(int argument_count, char** arguments) {
     try {
         app.parse(argument_count, arguments);
     } catch (const CLI::Success& asked) {
-        return app.exit(asked);
+        app.exit(asked);
+        flush_output();
+        return static_cast<int>(Exit::fine);
     } catch (const CLI::ParseError& wrong) {
-        print_note(std::string("rowlock: ") + wrong.what() + "; see rowlock --help, or rowlock COMMAND --help");
-        return static_cast<int>(Exit::setup);
+        return wrong_usage(complaint(app, &wrong));
     }
+    if (!words.chosen) return wrong_usage(complaint(app, nullptr));
     try {
-        return static_cast<int>(words.chosen());
+        complete_globals(words.context.globals);
+        const Exit exit = words.chosen();
+        flush_output();
+        return static_cast<int>(exit);
     } catch (const std::exception& fault) {
         return fail(fault);
     }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <sys/wait.h>
+
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -54,8 +56,12 @@ std::string output_of(const std::string& command) {
         text.append(piece.data(), length);
     }
     const int status = pclose(pipe);
+    if (WIFSIGNALED(status)) {
+        throw SetupError(fmt::format("the keyring command was ended by signal {}: {}", WTERMSIG(status), command));
+    }
     if (status != 0) {
-        throw SetupError(fmt::format("the keyring command failed with status {}: {}", status, command));
+        throw SetupError(fmt::format("the keyring command failed with exit code {}: {}; its own words are above",
+                                     WEXITSTATUS(status), command));
     }
     return text;
 }
@@ -103,23 +109,42 @@ std::filesystem::path keyring_path(const Globals& globals) {
     return std::filesystem::path(home) / ".config" / "rowlock" / "keyring.json";
 }
 
-Keyring open_keyring(const Context& context, Database& database) {
-    const Globals& globals = context.globals;
-    if (!globals.keyring_command.empty())
-        return Keyring::parse(output_of(globals.keyring_command), "--keyring-command");
-    const std::filesystem::path path = keyring_path(globals);
-    const bool may_make = globals.db.empty() && globals.keyring.empty() && !std::filesystem::exists(path);
-    if (may_make) {
-        // Behind entries that another keyring signed, a new one would only hide that the old one is lost.
-        const bool nothing_signed =
-            database.transact({}, [](Transaction& transaction) { return AuditLog::tenants(transaction).empty(); });
-        if (nothing_signed) {
-            Keyring::generate().create_file(path);
-            print_note(fmt::format("rowlock: made a keyring in {}: keep a copy, without it nothing can be verified",
-                                   path.string()));
-        }
+namespace {
+
+/// Behind entries that another keyring signed, a new one would only hide that the old one is lost.
+bool nothing_signed(const Context& context) {
+    // As the login: row-level security hides every entry from rowlock_app while no tenant is set.
+    const auto database = open_database(context, Access::owner);
+    return database->transact({}, [](Transaction& transaction) { return AuditLog::tenants(transaction).empty(); });
+}
+
+void make_keyring(const std::filesystem::path& path) {
+    try {
+        Keyring::generate().create_file(path);
+    } catch (const SetupError&) {
+        // Another command, doing its first work at the same time, was faster.
+        if (std::filesystem::exists(path)) return;
+        throw;
     }
-    return Keyring::load(path);
+    print_note(
+        fmt::format("rowlock: made a keyring in {}: keep a copy, without it nothing can be verified", path.string()));
+}
+
+}  // namespace
+
+Keyring load_keyring(const Globals& globals) {
+    if (globals.keyring_command.empty()) return Keyring::load(keyring_path(globals));
+    return Keyring::parse(output_of(globals.keyring_command), "of --keyring-command");
+}
+
+Keyring open_keyring(const Context& context) {
+    const Globals& globals = context.globals;
+    const bool default_place = globals.db.empty() && globals.keyring.empty() && globals.keyring_command.empty();
+    if (default_place) {
+        const std::filesystem::path path = keyring_path(globals);
+        if (!std::filesystem::exists(path) && nothing_signed(context)) make_keyring(path);
+    }
+    return load_keyring(globals);
 }
 
 }  // namespace rowlock::cli

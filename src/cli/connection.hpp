@@ -33,8 +33,11 @@ enum class Access {
 /// The keyring file that the options mean.
 [[nodiscard]] std::filesystem::path keyring_path(const Globals& globals);
 
+/// The keyring of the options: a file, or what a command prints.
+[[nodiscard]] Keyring load_keyring(const Globals& globals);
+
 /// Loads the keyring. On the private server, where nothing was ever appended, a missing one in the default place is
 /// made, and a line on stderr says so.
-[[nodiscard]] Keyring open_keyring(const Context& context, Database& database);
+[[nodiscard]] Keyring open_keyring(const Context& context);
 
 }  // namespace rowlock::cli

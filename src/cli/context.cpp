@@ -15,6 +15,7 @@ Style Style::of_this_process() {
     const bool dumb = terminal == nullptr || std::string_view(terminal) == "dumb";
     style.color = isatty(STDOUT_FILENO) == 1 && !dumb && (no_color == nullptr || *no_color == '\0');
     style.progress = isatty(STDERR_FILENO) == 1 && !dumb;
+    if (isatty(STDOUT_FILENO) != 1) style.width = Style::unlimited;
     winsize size{};
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) style.width = size.ws_col;
     return style;

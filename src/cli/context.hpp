@@ -29,7 +29,8 @@ struct Globals {
 struct Style {
     bool color = false;      ///< On a terminal, unless NO_COLOR is set or TERM is dumb.
     bool progress = false;   ///< stderr is a terminal.
-    std::size_t width = 80;  ///< Columns of the terminal.
+    std::size_t width = 80;  ///< Columns of the terminal; `unlimited` where there is none, so that nothing is cut.
+    static constexpr std::size_t unlimited = std::size_t{1} << 30U;
 
     static Style of_this_process();
 };

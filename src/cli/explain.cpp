@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <string_view>
-#include <system_error>
 
+#include "cli/columns.hpp"
 #include "rowlock/error.hpp"
 
 namespace rowlock::cli {
@@ -24,6 +25,8 @@ constexpr Advice advices[] = {
     {"53300", "wait for a connection to become free, or raise max_connections"},
     {"57P03", "wait until the server has started"},
     {"42501", "connect as a role that may do this: GRANT rowlock_app TO …, or rowlock_auditor to read all tenants"},
+    {"57P02", "the server crashed: run this again when it is back"},
+    {"53400", "raise the limit on the server"},
     {"3F000", "install the schema: rowlock schema install"},
     {"42P01", "install the schema: rowlock schema install"},
     {"42883", "bring the schema up to date: rowlock schema install"},
@@ -34,7 +37,9 @@ constexpr Advice advices[] = {
     {"25006", "this server is read-only, a standby perhaps: connect to the primary"},
     {"55P03", "somebody else holds the lock: try again; pg_blocking_pids() on the server tells who"},
     {"40001", "too many writers at this isolation level: try again, or use READ COMMITTED"},
+    {"RL001", "something else than rowlock wrote to this log: look with rowlock verify"},
     {"22P02", "correct the input"},
+    {"22003", "correct the input: PostgreSQL can't store a number of that size"},
     {"22P05", "correct the input: PostgreSQL can't store \\u0000"},
     {"54001", "correct the input: it is nested too deeply for the server"},
 };
@@ -50,11 +55,13 @@ std::string joined(std::string_view what, std::string_view advice) {
     return advice.empty() ? std::string(what) : fmt::format("{}; {}", what, advice);
 }
 
-std::string without_breaks(std::string text) {
-    for (char& c : text) {
-        if (c == '\n' || c == '\r' || c == '\t') c = ' ';
+/// What a link says that never got as far as a SQLSTATE: libpq's own words.
+std::string advice_without_code(std::string_view message) {
+    if (message.find("no password supplied") != std::string_view::npos) {
+        return "give the password (PGPASSWORD, ~/.pgpass)";
     }
-    return text;
+    if (message.find("could not translate host name") != std::string_view::npos) return "check the name of the host";
+    return "is the server running, and is the address right?";
 }
 
 }  // namespace
@@ -66,16 +73,27 @@ Explanation explain(const std::exception& fault) {
     } else if (const auto* const refused = dynamic_cast<const ServerError*>(&fault)) {
         explanation.line = joined(refused->what(), advice_for(refused->sqlstate(), refused->report().hint));
     } else if (const auto* const unreachable = dynamic_cast<const ConnectionError*>(&fault)) {
-        explanation.line = joined(unreachable->what(), advice_for(unreachable->sqlstate(),
-                                                                  "is the server running, and is the address right?"));
+        const std::string_view code = unreachable->sqlstate();
+        const std::string fallback = code.empty() ? advice_without_code(unreachable->what()) : std::string();
+        explanation.line = joined(unreachable->what(), advice_for(code, fallback));
     } else if (dynamic_cast<const CommitOutcomeUnknown*>(&fault) != nullptr) {
         explanation = {joined(fault.what(),
                               "look for the entry before you send it again: with the same --entry-id it is "
                               "appended once"),
                        Exit::undetermined};
     }
-    explanation.line = without_breaks(std::move(explanation.line));
+    explanation.line = one_line(explanation.line, std::numeric_limits<std::size_t>::max());
     return explanation;
+}
+
+Explanation explain(const std::exception_ptr& fault) {
+    try {
+        std::rethrow_exception(fault);
+    } catch (const std::exception& known) {
+        return explain(known);
+    } catch (...) {
+        return {"an unknown fault", Exit::setup};
+    }
 }
 
 }  // namespace rowlock::cli

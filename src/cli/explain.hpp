@@ -14,5 +14,6 @@ struct Explanation {
 };
 
 [[nodiscard]] Explanation explain(const std::exception& fault);
+[[nodiscard]] Explanation explain(const std::exception_ptr& fault);
 
 }  // namespace rowlock::cli

@@ -19,10 +19,21 @@ constexpr std::size_t waiting_bytes_max = std::size_t{8} << 20U;
 /// A commit in doubt is sent again, with the same entry ids, this often.
 constexpr int doubts_max = 10;
 
-/// True where the server says that this input can't be stored: data exceptions, constraints, limits.
+/// True where the server says that this input can't be stored: data exceptions, CHECK constraints, limits.
 bool is_about_the_input(const ServerError& error) {
     const std::string_view code = error.sqlstate();
-    return code.starts_with("22") || code.starts_with("23") || code.starts_with("54");
+    return code.starts_with("22") || code == "23514" || code.starts_with("54");
+}
+
+/// Undoes a transaction in which the id of this entry turned out to be taken.
+struct IdTaken {
+    std::size_t at;
+    std::int64_t seq;
+};
+
+std::string about_taken(const TenantEntry& given, std::int64_t seq) {
+    return fmt::format("entry_id {} is there with other content, as entry {} of tenant {}", given.entry.id.text(), seq,
+                       given.tenant.text());
 }
 
 }  // namespace
@@ -45,21 +56,19 @@ LineWriters::~LineWriters() {
 }
 
 bool LineWriters::past_stop(const NumberedEntry& entry) const {
-    return entry.place > stop_at_ || fault_ != nullptr;
+    return entry.place > stop_at_ || totals_.fault != nullptr;
 }
 
 bool LineWriters::add(NumberedEntry entry) {
     std::unique_lock lock(mutex_);
     entry.place = ++given_;
+    undone_.emplace(entry.place, entry.line);
     Writer& writer = *writers_[fnv1a_64(entry.entry.tenant.text()) % writers_.size()];
     changed_.wait(lock, [&] {
         return past_stop(entry) ||
                (writer.waiting.size() < waiting_entries_max && writer.waiting_bytes < waiting_bytes_max);
     });
-    if (past_stop(entry)) {
-        ++totals_.dropped;
-        return false;
-    }
+    if (past_stop(entry)) return false;
     writer.waiting_bytes += entry.bytes;
     writer.waiting.push_back(std::move(entry));
     changed_.notify_all();
@@ -73,10 +82,12 @@ WrittenLines LineWriters::finish() {
     }
     changed_.notify_all();
     for (auto& writer : writers_) writer->thread.join();
-    if (fault_) std::rethrow_exception(fault_);
     std::ranges::sort(totals_.refused, {}, &RefusedLine::line);
-    // Everything before the stop is done, so what is done beyond that count was behind it.
-    if (stop_at_ <= given_) totals_.appended_after_stop = totals_.appended + totals_.already_there - (stop_at_ - 1);
+    if (!undone_.empty()) {
+        const auto& [place, line] = *undone_.begin();
+        totals_.first_undone = line;
+        totals_.done_behind = given_ - place + 1 - static_cast<std::int64_t>(undone_.size());
+    }
     return std::move(totals_);
 }
 
@@ -94,7 +105,7 @@ void LineWriters::run(Writer& writer) {
         }
     } catch (...) {
         const std::lock_guard lock(mutex_);
-        if (!fault_) fault_ = std::current_exception();
+        if (!totals_.fault) totals_.fault = std::current_exception();
     }
     changed_.notify_all();
 }
@@ -104,17 +115,13 @@ std::vector<NumberedEntry> LineWriters::next_batch(Writer& writer) {
     std::vector<NumberedEntry> batch;
     std::size_t bytes = 0;
     while (batch.empty()) {
-        changed_.wait(lock, [&] { return !writer.waiting.empty() || no_more_ || fault_ != nullptr; });
-        if (writer.waiting.empty() || fault_ != nullptr) break;
+        changed_.wait(lock, [&] { return !writer.waiting.empty() || no_more_ || totals_.fault != nullptr; });
+        if (writer.waiting.empty() || totals_.fault != nullptr) break;
         while (!writer.waiting.empty() && batch.size() < batch_entries_max && bytes < batch_bytes_max) {
             NumberedEntry& next = writer.waiting.front();
             bytes += next.bytes;
             writer.waiting_bytes -= next.bytes;
-            if (past_stop(next)) {
-                ++totals_.dropped;
-            } else {
-                batch.push_back(std::move(next));
-            }
+            if (!past_stop(next)) batch.push_back(std::move(next));
             writer.waiting.pop_front();
         }
     }
@@ -131,41 +138,56 @@ void LineWriters::write(std::vector<NumberedEntry> batch) {
         parts.pop_back();
         {
             const std::lock_guard lock(mutex_);
-            const auto dropped = std::erase_if(part, [&](const NumberedEntry& e) { return past_stop(e); });
-            totals_.dropped += static_cast<std::int64_t>(dropped);
+            std::erase_if(part, [&](const NumberedEntry& e) { return past_stop(e); });
         }
         if (part.empty()) continue;
-        auto reason = try_write(part);
-        if (!reason) continue;
-        if (part.size() == 1) {
-            refuse(part.front(), std::move(*reason));
-            continue;
-        }
-        const auto middle = part.begin() + static_cast<std::ptrdiff_t>(part.size() / 2);
-        parts.emplace_back(std::make_move_iterator(middle), std::make_move_iterator(part.end()));
-        part.erase(middle, part.end());
+        auto refusal = try_write(part);
+        if (!refusal) continue;
+        if (part.size() == 1) refusal->at = 0;
+        if (refusal->at) refuse(part[*refusal->at], std::move(refusal->reason));
+        // Where the line is known, what stands before it and what behind it; else two halves.
+        const std::size_t before = refusal->at.value_or(part.size() / 2);
+        const std::size_t behind = refusal->at ? before + 1 : before;
+        const auto at = [&](std::size_t place) { return part.begin() + static_cast<std::ptrdiff_t>(place); };
+        parts.emplace_back(std::make_move_iterator(at(behind)), std::make_move_iterator(part.end()));
+        part.erase(at(before), part.end());
         parts.push_back(std::move(part));
     }
 }
 
-std::optional<std::string> LineWriters::try_write(const std::vector<NumberedEntry>& batch) {
+std::vector<AppendOutcome> LineWriters::append(const std::vector<TenantEntry>& entries) {
+    return database_.transact({}, [&](Transaction& transaction) {
+        auto outcomes = log_.append_all(transaction, entries);
+        for (std::size_t i = 0; i < outcomes.size() && !skip_bad_; ++i) {
+            // The lines behind it must not be appended: they come again once it is corrected.
+            if (const auto* const taken = std::get_if<EntryIdTaken>(&outcomes[i])) throw IdTaken{i, taken->seq};
+        }
+        return outcomes;
+    });
+}
+
+std::optional<LineWriters::Refusal> LineWriters::try_write(const std::vector<NumberedEntry>& batch) {
     std::vector<TenantEntry> entries;
     entries.reserve(batch.size());
     for (const NumberedEntry& numbered : batch) entries.push_back(numbered.entry);
     for (int doubts = 0;; ++doubts) {
         try {
-            const auto outcomes =
-                database_.transact({}, [&](Transaction& transaction) { return log_.append_all(transaction, entries); });
-            count(batch, outcomes, doubts > 0);
+            count(batch, append(entries), doubts > 0);
             return std::nullopt;
         } catch (const CommitOutcomeUnknown&) {
             // The same entry ids again: what was committed is found, what was not is appended.
             if (doubts == doubts_max) throw;
+        } catch (const ConnectionError& lost) {
+            if (doubts == 0) throw;
+            throw CommitOutcomeUnknown(fmt::format(
+                "the connection was lost while the server committed, and could not be had again: {}", lost.what()));
+        } catch (const IdTaken& taken) {
+            return Refusal{about_taken(entries[taken.at], taken.seq), taken.at};
         } catch (const InvalidInput& refused) {
-            return refused.what();
+            return Refusal{refused.what(), std::nullopt};
         } catch (const ServerError& refused) {
             if (!is_about_the_input(refused)) throw;
-            return refused.what();
+            return Refusal{refused.what(), std::nullopt};
         }
     }
 }
@@ -174,13 +196,13 @@ void LineWriters::count(const std::vector<NumberedEntry>& batch, const std::vect
                         bool sent_before) {
     for (std::size_t i = 0; i < batch.size(); ++i) {
         if (const auto* const taken = std::get_if<EntryIdTaken>(&outcomes[i])) {
-            refuse(batch[i], fmt::format("entry_id {} is there with other content, as entry {} of tenant {}",
-                                         batch[i].entry.entry.id.text(), taken->seq, batch[i].entry.tenant.text()));
+            refuse(batch[i], about_taken(batch[i].entry, taken->seq));
             continue;
         }
         const std::lock_guard lock(mutex_);
         const bool by_us = sent_before || std::holds_alternative<Appended>(outcomes[i]);
         ++(by_us ? totals_.appended : totals_.already_there);
+        undone_.erase(batch[i].place);
     }
 }
 
@@ -188,7 +210,11 @@ void LineWriters::refuse(const NumberedEntry& entry, std::string reason) {
     {
         const std::lock_guard lock(mutex_);
         totals_.refused.push_back({entry.line, std::move(reason)});
-        if (!skip_bad_) stop_at_ = std::min(stop_at_, entry.place);
+        if (skip_bad_) {
+            undone_.erase(entry.place);
+        } else {
+            stop_at_ = std::min(stop_at_, entry.place);
+        }
     }
     changed_.notify_all();
 }

@@ -6,6 +6,7 @@
 #include <deque>
 #include <exception>
 #include <limits>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -30,15 +31,18 @@ struct RefusedLine {
     std::string reason;
 };
 
+/// How far the work came. What counts as done: appended, there already, or refused and to be skipped.
 struct WrittenLines {
     std::int64_t appended = 0;
     std::int64_t already_there = 0;
-    /// Lines that were not tried, because the work stopped before them.
-    std::int64_t dropped = 0;
     /// In the order of their numbers.
     std::vector<RefusedLine> refused;
-    /// Lines behind the one that stopped the work, appended before that was known.
-    std::int64_t appended_after_stop = 0;
+    /// The first line that was given and is not done; every line before it is.
+    std::optional<std::int64_t> first_undone;
+    /// Lines behind that one which are done, since other writers had begun them.
+    std::int64_t done_behind = 0;
+    /// What ended the work early, other than a refused line.
+    std::exception_ptr fault;
 };
 
 /// Lines of one tenant go to one writer, in order; a writer puts what is waiting into one transaction, so a slow source
@@ -54,7 +58,7 @@ class LineWriters {
 
     /// Waits while the writer is too far behind. False once the work has stopped: give no more lines.
     bool add(NumberedEntry entry);
-    /// Waits until everything is written. Throws the fault that ended a writer.
+    /// Waits until everything is written, or the work has stopped.
     WrittenLines finish();
     /// Lines that are done so far.
     [[nodiscard]] std::int64_t done() const;
@@ -68,7 +72,13 @@ class LineWriters {
     void run(Writer& writer);
     std::vector<NumberedEntry> next_batch(Writer& writer);
     void write(std::vector<NumberedEntry> batch);
-    std::optional<std::string> try_write(const std::vector<NumberedEntry>& batch);
+    /// Why the server did not take a batch; nothing of it is written then.
+    struct Refusal {
+        std::string reason;
+        std::optional<std::size_t> at;  ///< Which line it is, where that is known.
+    };
+    std::optional<Refusal> try_write(const std::vector<NumberedEntry>& batch);
+    std::vector<AppendOutcome> append(const std::vector<TenantEntry>& entries);
     void count(const std::vector<NumberedEntry>& batch, const std::vector<AppendOutcome>& outcomes, bool sent_before);
     void refuse(const NumberedEntry& entry, std::string reason);
     [[nodiscard]] bool past_stop(const NumberedEntry& entry) const;
@@ -80,7 +90,8 @@ class LineWriters {
     std::condition_variable changed_;
     std::vector<std::unique_ptr<Writer>> writers_;
     WrittenLines totals_;
-    std::exception_ptr fault_;
+    /// The lines that are given and not done, by place.
+    std::map<std::int64_t, std::int64_t> undone_;
     bool no_more_ = false;
     std::int64_t given_ = 0;
     /// The place of the first line that was refused, unless bad lines are skipped.

@@ -3,22 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
+#include <limits>
+#include <numeric>
 
 #include "json/json.hpp"
 
 namespace rowlock::cli {
 
 namespace {
-
-/// Columns that UTF-8 text takes on a terminal, near enough: one for each code point.
-std::size_t columns_of(std::string_view text) {
-    return static_cast<std::size_t>(
-        std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
-}
 
 std::string padded(std::string_view text, std::size_t width, bool to_the_right) {
     const std::size_t used = columns_of(text);
@@ -41,15 +39,39 @@ std::string tinted(const Style& style, Tone tone, std::string_view text) {
     return fmt::format("\033[{}m{}\033[0m", code, text);
 }
 
+namespace {
+
+/// What was printed is not all there, so the exit code must not say that all is well.
+[[noreturn]] void stop_unwritten(int reason) {
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): the text is used at once
+    std::fprintf(stderr, "rowlock: standard output can't be written: %s\n", std::strerror(reason));
+    std::_Exit(static_cast<int>(Exit::setup));
+}
+
+}  // namespace
+
 void print_line(std::string_view line) {
-    std::fwrite(line.data(), 1, line.size(), stdout);
-    if (std::fputc('\n', stdout) == EOF) std::_Exit(static_cast<int>(Exit::setup));
+    const bool written = std::fwrite(line.data(), 1, line.size(), stdout) == line.size();
+    if (!written || std::fputc('\n', stdout) == EOF) stop_unwritten(errno);
+}
+
+void flush_output() {
+    if (std::fflush(stdout) != 0) stop_unwritten(errno);
 }
 
 void print_note(std::string_view line) {
     std::fflush(stdout);
     std::fwrite(line.data(), 1, line.size(), stderr);
     std::fputc('\n', stderr);
+}
+
+std::string counted(std::int64_t count, std::string_view one, std::string_view many) {
+    return fmt::format("{} {}", grouped(count), count == 1 ? one : many);
+}
+
+std::int64_t per_second(std::int64_t count, double seconds) {
+    constexpr double seconds_min = 1e-6;
+    return static_cast<std::int64_t>(static_cast<double>(count) / std::max(seconds, seconds_min));
 }
 
 std::string grouped(std::int64_t number) {
@@ -76,22 +98,24 @@ std::string utc_time(std::int64_t microseconds) {
                        parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec, rest);
 }
 
-std::string one_line(std::string_view text, std::size_t width) {
-    std::string line;
-    std::size_t columns = 0;
-    for (const char c : text) {
-        const bool starts = (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
-        if (starts && columns + 1 == width && columns_of(text) > width) return line + "…";
-        if (starts) ++columns;
-        line += static_cast<unsigned char>(c) < 0x20 || c == 0x7F ? ' ' : c;
-    }
-    return line;
-}
-
 Table::Table(std::vector<std::string> heads) : heads_(std::move(heads)) {}
 
 void Table::add(std::vector<std::string> cells) {
+    for (std::string& cell : cells) cell = one_line(cell, std::numeric_limits<std::size_t>::max());
     rows_.push_back(std::move(cells));
+}
+
+/// The widest columns give way until a line fits, none below `narrowest`; then the terminal breaks the line.
+void Table::narrow(std::vector<std::size_t>& widths, std::size_t line_width) {
+    constexpr std::size_t narrowest = 8;
+    const std::size_t gaps = 2 * (widths.size() - 1);
+    std::size_t total = std::accumulate(widths.begin(), widths.end(), gaps);
+    while (total > line_width) {
+        const auto widest = std::ranges::max_element(widths);
+        if (*widest <= narrowest) return;
+        --*widest;
+        --total;
+    }
 }
 
 std::vector<std::string> Table::lines(const Style& style) const {
@@ -104,15 +128,12 @@ std::vector<std::string> Table::lines(const Style& style) const {
             if (!row[i].empty() && !looks_like_number(row[i])) numeric[i] = false;
         }
     }
+    narrow(widths, style.width);
     const auto line_of = [&](const std::vector<std::string>& cells) {
         std::string line;
-        std::size_t used = 0;
         for (std::size_t i = 0; i < cells.size(); ++i) {
-            const bool last = i + 1 == cells.size();
-            const std::size_t left = style.width > used + 8 ? style.width - used : 8;
-            line += last && !numeric[i] ? one_line(cells[i], left) : padded(cells[i], widths[i], numeric[i]);
-            if (!last) line += "  ";
-            used += widths[i] + 2;
+            if (i > 0) line += "  ";
+            line += padded(one_line(cells[i], widths[i]), widths[i], numeric[i]);
         }
         line.erase(line.find_last_not_of(' ') + 1);
         return line;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/columns.hpp"
 #include "cli/context.hpp"
 
 namespace rowlock::cli {
@@ -16,8 +17,11 @@ enum class Tone { plain, good, bad, faint, strong };
 /// `text` in the colour of its tone, where colours are wanted.
 [[nodiscard]] std::string tinted(const Style& style, Tone tone, std::string_view text);
 
-/// Writes a line to stdout, or ends the program quietly if nobody reads it any more.
+/// Writes a line to stdout. Where that can't be written (a full disk, a closed stream) the program ends with a word on
+/// stderr and Exit::setup; a reader that went away ends it by SIGPIPE, as everywhere.
 void print_line(std::string_view line);
+/// Brings out what was printed; ends the program in the same way if that fails.
+void flush_output();
 /// Writes a line to stderr.
 void print_note(std::string_view line);
 
@@ -27,18 +31,23 @@ void print_note(std::string_view line);
 /// Microseconds since 1970 as "2026-11-30T15:04:05.123456Z".
 [[nodiscard]] std::string utc_time(std::int64_t microseconds);
 
-/// The text on one line of at most `width` columns: control characters become spaces, the rest is cut with "…".
-[[nodiscard]] std::string one_line(std::string_view text, std::size_t width);
+/// "1 entry", "2,000 entries".
+[[nodiscard]] std::string counted(std::int64_t count, std::string_view one, std::string_view many);
+
+/// A rate, also where next to no time has passed.
+[[nodiscard]] std::int64_t per_second(std::int64_t count, double seconds);
 
 /// A table whose columns are as wide as what is in them; numbers are set to the right.
 class Table {
   public:
     explicit Table(std::vector<std::string> heads);
     void add(std::vector<std::string> cells);
-    /// Lines without trailing blanks; the last column is cut where the line would be wider than the terminal.
+    /// Lines without trailing blanks. Where they would be wider than the terminal, the widest columns are cut.
     [[nodiscard]] std::vector<std::string> lines(const Style& style) const;
 
   private:
+    static void narrow(std::vector<std::size_t>& widths, std::size_t line_width);
+
     std::vector<std::string> heads_;
     std::vector<std::vector<std::string>> rows_;
 };

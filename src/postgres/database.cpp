@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
+#include <limits>
 #include <random>
 #include <thread>
 
@@ -16,28 +18,37 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// The pool whose transaction this thread is in. A second connection inside of a transaction can wait for a lock that
-/// the first one holds, where no deadlock detector sees it, and drains the pool.
-thread_local const Database::Pool* in_use = nullptr;
+class InUse;
+/// The transactions that this thread is in, innermost first.
+thread_local const InUse* innermost = nullptr;
 
+/// A second connection inside of a transaction can wait for a lock that the first one holds, where no deadlock detector
+/// sees it, and drains the pool.
 class InUse {
   public:
-    InUse(const Database::Pool& pool, std::source_location where) : before_(in_use) {
-        contract(in_use != &pool, "transact is not called inside of a transaction of the same database", where);
-        in_use = &pool;
+    InUse(const Database::Pool& pool, std::source_location where) : pool_(pool), outer_(innermost) {
+        for (const InUse* use = outer_; use != nullptr; use = use->outer_) {
+            contract(&use->pool_ != &pool, "transact is not called inside of a transaction of the same database",
+                     where);
+        }
+        innermost = this;
     }
-    ~InUse() { in_use = before_; }
+    ~InUse() { innermost = outer_; }
     InUse(const InUse&) = delete;
     InUse& operator=(const InUse&) = delete;
 
   private:
-    const Database::Pool* before_;
+    const Database::Pool& pool_;
+    const InUse* outer_;
 };
 
 void require_limits(const TransactionPolicy& policy, std::source_location where) {
-    using std::chrono::milliseconds;
-    if (policy.lock_wait_max < milliseconds(1) || policy.idle_max < milliseconds(1)) {
-        throw InvalidInput("lock_wait_max and idle_max are at least 1 ms: 0 would mean no limit to the server", where);
+    constexpr std::chrono::milliseconds limit_min{1};
+    constexpr std::chrono::milliseconds limit_max{std::numeric_limits<std::int32_t>::max()};
+    for (const auto limit : {policy.lock_wait_max, policy.idle_max}) {
+        if (limit >= limit_min && limit <= limit_max) continue;
+        throw InvalidInput("lock_wait_max and idle_max are 1 ms to 24 days: 0 would mean no limit to the server",
+                           where);
     }
     contract(policy.attempts_max >= 1, "a transaction is attempted at least once", where);
 }
@@ -49,20 +60,35 @@ double chance() {
 
 /// Which backend ran the transaction whose COMMIT got no answer.
 struct LostBackend {
-    int pid = 0;
-    std::string started;
+    int pid = 0;  ///< 0: behind a pooler, nobody knows.
+    std::string started{};
+    std::string asked{};  ///< When that was asked first, by the server's clock.
 };
 
-constexpr Statement backend_is_there{"database.lost_backend",
-                                     "SELECT count(*) FROM pg_stat_activity"
-                                     " WHERE pid = $1 AND extract(epoch FROM backend_start) = $2::numeric"};
+/// The role of the options may not see the activity of the role that logged in; that one may.
+constexpr Statement own_role{"database.own_role", "SET LOCAL ROLE NONE"};
+
+/// A start that can't be seen, then or now, is no sign of an end. (Then: where the login's own settings give it a
+/// role.)
+constexpr Statement backend_is_there{
+    "database.lost_backend",
+    "SELECT count(*) FROM pg_stat_activity WHERE pid = $1"
+    " AND coalesce(extract(epoch FROM backend_start) = NULLIF($2, '')::numeric, true)"};
+
+/// Which backend it was is not known, so: every transaction of this role that began before the question.
+constexpr Statement older_transactions{
+    "database.older_transactions",
+    "SELECT count(*) FILTER (WHERE extract(epoch FROM xact_start) <= asked.at), max(asked.at)"
+    "  FROM (SELECT coalesce($1::numeric, extract(epoch FROM clock_timestamp())) AS at) AS asked"
+    "  LEFT JOIN pg_stat_activity ON usename = session_user AND datname = current_database()"
+    "                            AND pid <> pg_backend_pid()"};
 
 void attempt(Database::Pool& pool, const TransactionPolicy& policy, const std::function<void(Transaction&)>& body,
              std::source_location where, LostBackend* lost) {
+    const InUse guard(pool, where);
     Lease lease(pool, where);
     if (lost != nullptr) *lost = {lease.session().backend_pid(), lease.session().backend_start()};
     Transaction::State state(lease.session(), policy, pool.options);
-    const InUse guard(pool, where);
     try {
         Transaction transaction(state);
         body(transaction);
@@ -73,42 +99,49 @@ void attempt(Database::Pool& pool, const TransactionPolicy& policy, const std::f
     }
 }
 
-/// True once the backend has ended, and with it its transaction: only then does the absence of a row mean anything.
-bool wait_for_end(Database::Pool& pool, const LostBackend& lost, const TransactionPolicy& policy,
-                  std::source_location where) {
-    constexpr auto poll_interval = std::chrono::milliseconds(20);
-    const auto give_up_at = Clock::now() + policy.deadline;
-    TransactionPolicy ask = policy;
-    ask.tenant.reset();
-    while (Clock::now() < give_up_at) {
-        bool there = true;
-        try {
-            attempt(
-                pool, ask,
-                [&](Transaction& transaction) {
-                    there = transaction.execute(backend_is_there, {lost.pid, lost.started}).only().integer(0) > 0;
-                },
-                where, nullptr);
-        } catch (const ConnectionError&) {
-            pool.forget_idle();  // the server may be on its way up again
+/// True once the transaction can't be going on any more: only then does the absence of a row mean anything.
+bool has_ended(Database::Pool& pool, LostBackend& lost, std::source_location where) {
+    bool ended = false;
+    const auto ask = [&](Transaction& transaction) {
+        transaction.enqueue(own_role);
+        if (lost.pid != 0) {
+            ended = transaction.execute(backend_is_there, {lost.pid, lost.started}).only().integer(0) == 0;
+            return;
         }
-        if (!there) return true;
-        std::this_thread::sleep_for(poll_interval);
-    }
-    return false;
+        const Parameter asked = lost.asked.empty() ? Parameter(std::nullopt) : Parameter(lost.asked);
+        const Rows rows = transaction.execute(older_transactions, {asked});
+        ended = rows.only().integer(0) == 0;
+        lost.asked = rows.only().text(1);
+    };
+    attempt(pool, {}, ask, where, nullptr);
+    return ended;
 }
 
-bool settle(Database::Pool& pool, const TransactionPolicy& policy, const LostBackend& lost,
-            std::source_location where) {
-    pool.forget_idle();
-    if (!wait_for_end(pool, lost, policy, where)) {
-        throw CommitOutcomeUnknown("the connection was lost after COMMIT was sent, and the server still runs it",
-                                   where);
-    }
+/// Whether the transaction happened. Throws CommitOutcomeUnknown, or what `was_committed` throws of its own.
+bool settle(Database::Pool& pool, const TransactionPolicy& policy, LostBackend lost, std::source_location where) {
+    constexpr auto poll_interval = std::chrono::milliseconds(20);
+    const auto give_up_at = Clock::now() + policy.deadline;
+    bool ended = false;
     bool committed = false;
-    attempt(
-        pool, policy, [&](Transaction& transaction) { committed = policy.was_committed(transaction); }, where, nullptr);
-    return committed;
+    const auto ask = [&](Transaction& transaction) { committed = policy.was_committed(transaction); };
+    std::string reason;
+    do {
+        try {
+            reason = "the server still runs it";
+            ended = ended || has_ended(pool, lost, where);
+            if (ended) {
+                attempt(pool, policy, ask, where, nullptr);
+                return committed;
+            }
+        } catch (const Error& fault) {
+            reason = fault.what();
+            if (fault.recovery() == Recovery::give_up) break;
+            pool.forget_idle();  // the server may be on its way up again
+        }
+        std::this_thread::sleep_for(poll_interval);
+    } while (Clock::now() < give_up_at);
+    throw CommitOutcomeUnknown(
+        "the connection was lost after COMMIT was sent, and what became of it can't be told: " + reason, where);
 }
 
 }  // namespace

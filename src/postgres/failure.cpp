@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 
 #include "postgres/sqlstate.hpp"
@@ -30,11 +31,36 @@ std::string sqlstate_in(std::string_view line) {
     return {};
 }
 
+/// `… failed: FATAL:  28P01: password …` without "FATAL:  28P01: ", since the code is told as of every other fault.
+std::string without_code(std::string line, std::string_view code) {
+    constexpr std::size_t mark_length = 5;  // ":  " before it and ": " behind it
+    const std::size_t colon = line.find(fmt::format(":  {}: ", code));
+    const std::size_t begin = line.find_last_of(' ', colon == 0 ? 0 : colon - 1);
+    if (begin == std::string::npos) return line;
+    return line.erase(begin + 1, colon - begin - 1 + code.size() + mark_length);
+}
+
+/// Without the full stop that ends the server's sentences, since words of ours follow.
+std::string_view without_stop(std::string_view sentence) {
+    if (sentence.ends_with('.')) sentence.remove_suffix(1);
+    return sentence;
+}
+
+/// Where several addresses were tried, the one whose server gave an answer.
+std::string telling_line(std::string_view message) {
+    for (std::string_view rest = message; !rest.empty();) {
+        const std::string_view line = rest.substr(0, rest.find('\n'));
+        if (!sqlstate_in(line).empty()) return std::string(line);
+        rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    }
+    return first_line(message);
+}
+
 std::string describe(const ServerReport& report) {
     std::string text = report.message;
     if (!report.sqlstate.empty()) text += fmt::format(" (SQLSTATE {})", report.sqlstate);
     if (!report.statement.empty()) text += fmt::format(" in {}", report.statement);
-    if (!report.detail.empty()) text += fmt::format("; {}", report.detail);
+    if (!report.detail.empty()) text += fmt::format("; {}", without_stop(report.detail));
     return text;
 }
 
@@ -44,8 +70,8 @@ ServerError::ServerError(ServerReport report, Recovery recovery, std::source_loc
     : Error(describe(report), recovery, where), report_(std::move(report)) {}
 
 Busy::Busy(ServerReport report, std::chrono::milliseconds limit, std::source_location where)
-    : ServerError(fmt::format("busy: a lock was not free within {} ms; {}", limit.count(), describe(report)),
-                  std::move(report), Recovery::run_again, where),
+    : ServerError(fmt::format("busy: a lock was not free within {} ms; {}", limit.count(), describe(report)), report,
+                  Recovery::run_again, where),
       limit_(limit) {}
 
 ServerReport report_of(const PGresult* result, std::string_view statement) {
@@ -66,9 +92,27 @@ std::string first_line(std::string_view message) {
     return std::string(message.substr(0, message.find('\n')));
 }
 
-ConnectionError connect_failure(std::string_view message, std::source_location where) {
-    std::string line = first_line(message);
+bool is_fatal(const PGresult* result) {
+    const std::string severity = field(result, PG_DIAG_SEVERITY_NONLOCALIZED);
+    return severity == "FATAL" || severity == "PANIC";
+}
+
+bool is_copy(const PGresult* result) {
+    const ExecStatusType status = PQresultStatus(result);
+    return status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH;
+}
+
+bool has_stale_statements(const PGresult* result) {
+    const std::string code = field(result, PG_DIAG_SQLSTATE);
+    // "cached plan must not change result type" has no code of its own; the name of the function is not translated.
+    return code == "26000" || (code == "0A000" && field(result, PG_DIAG_SOURCE_FUNCTION) == "RevalidateCachedQuery");
+}
+
+ConnectionError connect_failure(std::string_view message, bool needs_password, std::source_location where) {
+    std::string line = telling_line(message);
     const std::string code = sqlstate_in(line);
+    if (code.empty() && needs_password) return {line, Recovery::give_up, {}, where};
+    if (!code.empty()) line = fmt::format("{} (SQLSTATE {})", without_code(std::move(line), code), code);
     // A server that answered and said no (password, database, pg_hba) will say no again; one that never answered, or is
     // starting or full, may not.
     const Recovery recovery = code.empty() ? Recovery::reconnect_and_run_again : recovery_of(code);

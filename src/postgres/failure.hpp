@@ -17,7 +17,18 @@ namespace rowlock {
 /// The first line of libpq's own message, without the line break.
 [[nodiscard]] std::string first_line(std::string_view message);
 
+/// The server ends the session with this error or notice.
+[[nodiscard]] bool is_fatal(const PGresult* result);
+
+/// A COPY that nobody is there to feed or to read.
+[[nodiscard]] bool is_copy(const PGresult* result);
+
+/// A prepared statement is gone (DEALLOCATE, DISCARD), or its plan gives other columns than before (ALTER TABLE). It
+/// would fail again and again on this session, and never on a new one.
+[[nodiscard]] bool has_stale_statements(const PGresult* result);
+
 /// A connection attempt that failed: PostgreSQL's SQLSTATE is only in the text there ("FATAL:  28P01: …").
-[[nodiscard]] ConnectionError connect_failure(std::string_view message, std::source_location where);
+[[nodiscard]] ConnectionError connect_failure(std::string_view message, bool needs_password,
+                                              std::source_location where);
 
 }  // namespace rowlock

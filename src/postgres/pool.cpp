@@ -2,27 +2,39 @@
 
 #include <fmt/format.h>
 
+#include "base/contract.hpp"
+
 namespace rowlock {
 
-std::unique_ptr<Session> Database::Pool::acquire(std::source_location where) {
-    {
-        std::unique_lock lock(mutex_);
-        const bool free = freed_.wait_for(lock, options.connect_wait_max,
-                                          [&] { return !idle_.empty() || open_ < options.connections_max; });
-        if (!free) {
-            throw ConnectionError(
-                fmt::format("all {} connections stayed in use for {} s: raise connections_max, or hold "
-                            "transactions for less long",
-                            options.connections_max, options.connect_wait_max.count()),
-                Recovery::give_up, {}, where);
-        }
-        if (!idle_.empty()) {
-            auto session = std::move(idle_.back());
-            idle_.pop_back();
-            return session;
-        }
-        ++open_;
+Database::Pool::Pool(DatabaseOptions options_in) : options(std::move(options_in)) {
+    contract(options.connections_max >= 1, "a database has at least one connection");
+    idle_.reserve(options.connections_max);
+}
+
+/// Null for the right to make a new one.
+std::unique_ptr<Session> Database::Pool::take_idle(std::source_location where) {
+    std::unique_lock lock(mutex_);
+    const bool free = freed_.wait_for(lock, options.connect_wait_max,
+                                      [&] { return !idle_.empty() || open_ < options.connections_max; });
+    if (!free) {
+        throw ConnectionError(fmt::format("all {} connections stayed in use for {} s: raise connections_max, or hold "
+                                          "transactions for less long",
+                                          options.connections_max, options.connect_wait_max.count()),
+                              Recovery::give_up, {}, where);
     }
+    if (idle_.empty()) {
+        ++open_;
+        return nullptr;
+    }
+    auto session = std::move(idle_.back());
+    idle_.pop_back();
+    return session;
+}
+
+std::unique_ptr<Session> Database::Pool::acquire(std::source_location where) {
+    auto session = take_idle(where);
+    if (session != nullptr && session->still_usable()) return session;
+    session.reset();
     try {
         return std::make_unique<Session>(options, where);
     } catch (...) {

@@ -13,9 +13,10 @@
 namespace rowlock {
 
 struct Database::Pool {
-    explicit Pool(DatabaseOptions options_in) : options(std::move(options_in)) {}
+    explicit Pool(DatabaseOptions options_in);
 
-    /// An idle session, or a new one while fewer than `connections_max` are open; else waits, up to `connect_wait_max`.
+    /// An idle session that the server has not ended, or a new one while fewer than `connections_max` are open; else
+    /// waits, up to `connect_wait_max`.
     std::unique_ptr<Session> acquire(std::source_location where);
     /// Takes a session back; one that can't be used again is closed.
     void give_back(std::unique_ptr<Session> session);
@@ -25,10 +26,12 @@ struct Database::Pool {
     const DatabaseOptions options;
 
   private:
+    std::unique_ptr<Session> take_idle(std::source_location where);
+
     std::mutex mutex_;
     std::condition_variable freed_;
     std::vector<std::unique_ptr<Session>> idle_;
-    std::size_t open_ = 0;
+    std::size_t open_ = 0;  ///< Idle, in use and being made.
 };
 
 /// Holds a session for as long as a transaction runs on it.

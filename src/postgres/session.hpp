@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <source_location>
 #include <span>
 #include <string>
@@ -24,9 +25,13 @@ using DriverResult = pg_result;
 
 /// A statement that failed, before it is known what the failure means for the transaction.
 struct FailedStatement {
-    std::size_t index;  ///< Among those of this flush.
-    ServerReport report;
-    bool session_over;  ///< The server closes the connection, or the link is gone.
+    std::size_t index = 0;  ///< Among those of this flush.
+    ServerReport report{};
+    Recovery recovery = Recovery::give_up;
+    bool session_over =
+        false;  ///< The link is gone, the server ends the session, or its prepared statements are stale.
+    /// The last statement of the flush may have been carried out all the same: it was sent, and no answer to it came.
+    bool last_in_doubt = false;
 };
 
 class Session {
@@ -34,8 +39,11 @@ class Session {
     /// Connects, within `connect_wait_max`. Throws ConnectionError, or SetupError for a server that is too old or whose
     /// encoding is not UTF8.
     Session(const DatabaseOptions& options, std::source_location where);
+    Session(const Session&) = delete;
+    Session& operator=(const Session&) = delete;
 
-    /// Adds a statement to the pipeline; nothing is sent yet.
+    static constexpr std::size_t parameters_max = 65535;
+    /// Adds a statement to the pipeline; what fits into libpq's buffer is not sent yet. At most `parameters_max`.
     void queue(const Statement& statement, const std::vector<Parameter>& parameters);
     [[nodiscard]] std::size_t queued() const noexcept { return queue_.size(); }
 
@@ -53,8 +61,12 @@ class Session {
 
     /// False once the link is lost or the server said that it closes it.
     [[nodiscard]] bool usable() const noexcept { return usable_; }
+    /// The same, after reading what the server has said unasked. Waits for nothing.
+    [[nodiscard]] bool still_usable();
+    /// Also true where that is not known.
     [[nodiscard]] bool in_transaction() const noexcept;
-    [[nodiscard]] int backend_pid() const noexcept { return backend_pid_; }
+    /// 0 behind a pooler: there every transaction may have another backend.
+    [[nodiscard]] int backend_pid() const noexcept { return prepares_ ? backend_pid_ : 0; }
     /// When that backend started, in seconds: with the pid, it names a backend for good.
     [[nodiscard]] const std::string& backend_start() const noexcept { return backend_start_; }
 
@@ -68,21 +80,28 @@ class Session {
     };
 
     void connect(const DatabaseOptions& options, std::source_location where);
-    void greet(std::source_location where);
-    void require_sent(int accepted);
-    void wait_for(bool write_too);
+    void greet(const DatabaseOptions& options, std::source_location where);
+    void take_greeting(const Row& row, std::source_location where);
+    static void hear(void* session, const DriverResult* notice);
+    void note_sent(int accepted);
+    bool wait_for(short events);
     void send_all();
     DriverResult* next_result();
     void take_result(std::size_t index, DriverResult* result, Outcome& outcome);
     Outcome read_simple(const Statement& statement, const std::function<void(std::span<const std::byte>)>* piece);
-    void read_copy(const std::function<void(std::span<const std::byte>)>* piece);
-    FailedStatement failure(std::size_t index, const DriverResult* result, std::string_view statement);
+    void read_copy(const std::function<void(std::span<const std::byte>)>& piece);
+    /// `result` may be null: no answer came.
+    FailedStatement failure(std::size_t index, const DriverResult* result, const Statement& statement);
+    [[nodiscard]] bool is_last(std::size_t index) const;
 
     std::unique_ptr<DriverConnection, Closer> connection_;
     std::vector<Queued> queue_;
     std::unordered_set<std::string> prepared_;
-    bool prepares_ = false;
+    bool prepares_ = false;  ///< Not behind a pooler.
     bool usable_ = true;
+    bool sent_ = false;      ///< Something of what is queued may have gone out.
+    ServerReport farewell_;  ///< What the server said, unasked, when it ended the session.
+    std::optional<std::chrono::steady_clock::time_point> reply_by_;  ///< While connecting.
     int backend_pid_ = 0;
     std::string backend_start_;
 };

@@ -85,7 +85,7 @@ constexpr SqlState table[] = {
     {"22025", "invalid_escape_sequence", give_up},
     {"22026", "string_data_length_mismatch", give_up},
     {"22027", "trim_error", give_up},
-    {"2202E", "array_element_error", give_up},
+    {"2202E", "array_subscript_error", give_up},
     {"2202G", "invalid_tablesample_repeat", give_up},
     {"2202H", "invalid_tablesample_argument", give_up},
     {"22030", "duplicate_json_object_key_value", give_up},
@@ -286,10 +286,6 @@ Recovery recovery_of(std::string_view code) {
     if (code.starts_with("40")) return run_again;
     if (code.starts_with("08")) return reconnect;
     return give_up;
-}
-
-bool ends_session(std::string_view code) {
-    return recovery_of(code) == reconnect;
 }
 
 }  // namespace rowlock

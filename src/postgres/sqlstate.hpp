@@ -22,7 +22,4 @@ struct SqlState {
 /// by its class.
 [[nodiscard]] Recovery recovery_of(std::string_view code);
 
-/// True where the server closes the connection after saying so, or its session state can't be relied on any more.
-[[nodiscard]] bool ends_session(std::string_view code);
-
 }  // namespace rowlock

@@ -24,25 +24,30 @@ std::string_view begin_text(IsolationLevel isolation) {
     return "BEGIN ISOLATION LEVEL SERIALIZABLE";
 }
 
-/// Everything here is gone with the transaction. The outer statement_timeout is kept in a setting of our own, so that a
-/// lock's deadline can be lifted again without a round trip to learn it.
-constexpr Statement set_up{
-    "transaction.set_up",
-    "SELECT set_config('rowlock.tenant', $1, true), set_config('lock_timeout', $2, true),"
-    " set_config('idle_in_transaction_session_timeout', $3, true), set_config('bytea_output', 'hex', true),"
-    " set_config('rowlock.statement_timeout', current_setting('statement_timeout'), true),"
-    " set_config('statement_timeout', coalesce($4, current_setting('statement_timeout')), true)"};
+/// A lock's deadline; a limit of the user's own that is shorter stays. Without a deadline, what holds already.
+#define ROWLOCK_STATEMENT_LIMIT(deadline)                             \
+    "CASE WHEN current_setting('statement_timeout')::interval > '0'"  \
+    " AND current_setting('statement_timeout')::interval < " deadline \
+    "::text::interval THEN current_setting('statement_timeout')"      \
+    " ELSE coalesce(" deadline ", current_setting('statement_timeout')) END"
 
-constexpr Statement set_up_with_role{
-    "transaction.set_up",
-    "SELECT set_config('rowlock.tenant', $1, true), set_config('lock_timeout', $2, true),"
-    " set_config('idle_in_transaction_session_timeout', $3, true), set_config('bytea_output', 'hex', true),"
-    " set_config('rowlock.statement_timeout', current_setting('statement_timeout'), true),"
-    " set_config('statement_timeout', coalesce($4, current_setting('statement_timeout')), true),"
-    " set_config('role', $5, true)"};
+/// The outer statement_timeout is kept in a setting of our own, so that a deadline can be lifted again without a round
+/// trip to learn it.
+#define ROWLOCK_KEEP_STATEMENT_LIMIT \
+    "set_config('rowlock.statement_timeout', current_setting('statement_timeout'), true)"
+
+#define ROWLOCK_SET_UP                                                                                       \
+    "SELECT set_config('rowlock.tenant', $1, true), set_config('lock_timeout', $2, true),"                   \
+    " set_config('idle_in_transaction_session_timeout', $3, true), set_config('bytea_output', 'hex', true)," \
+    " " ROWLOCK_KEEP_STATEMENT_LIMIT ", set_config('statement_timeout', " ROWLOCK_STATEMENT_LIMIT("$4") ", true)"
+
+/// Everything here is gone with the transaction.
+constexpr Statement set_up{"transaction.set_up", ROWLOCK_SET_UP};
+constexpr Statement set_up_with_role{"transaction.set_up", ROWLOCK_SET_UP ", set_config('role', $5, true)"};
 
 constexpr Statement set_lock_deadline_on{"transaction.set_lock_deadline",
-                                         "SELECT set_config('statement_timeout', $1, true)"};
+                                         "SELECT " ROWLOCK_KEEP_STATEMENT_LIMIT
+                                         ", set_config('statement_timeout', " ROWLOCK_STATEMENT_LIMIT("$1") ", true)"};
 constexpr Statement set_lock_deadline_off{
     "transaction.lift_lock_deadline",
     "SELECT set_config('statement_timeout', current_setting('rowlock.statement_timeout'), true)"};
@@ -54,6 +59,20 @@ constexpr Statement roll_back_to{"transaction.rollback_to", "ROLLBACK TO SAVEPOI
 
 constexpr std::string_view lock_not_available = "55P03";
 constexpr std::string_view query_canceled = "57014";
+
+/// Before anything is queued, so that a body that catches this can go on.
+void require_parameters(const std::vector<Parameter>& parameters, std::source_location where) {
+    if (parameters.size() > Session::parameters_max) {
+        throw InvalidInput(fmt::format("a statement has {} parameters; at most {} are possible: pass arrays",
+                                       parameters.size(), Session::parameters_max),
+                           where);
+    }
+    for (const Parameter& parameter : parameters) {
+        if (parameter.text() && parameter.text()->find('\0') != std::string::npos) {
+            throw InvalidInput("a parameter has a NUL in it, which PostgreSQL can't hold as text: pass bytes", where);
+        }
+    }
+}
 
 std::string milliseconds(std::chrono::milliseconds duration) {
     return fmt::format("{}ms", duration.count());
@@ -108,6 +127,7 @@ std::vector<Rows> Transaction::State::flush(std::source_location where) {
 
 std::vector<Rows> Transaction::State::take(Session::Outcome outcome, std::source_location where) {
     if (outcome.failed) fail(*outcome.failed, where);
+    contract(ended_ || !begun_ || session.in_transaction(), "a body does not end its transaction itself", where);
     std::vector<Rows> wanted;
     for (std::size_t i = 0; i < pending_.size(); ++i) {
         if (pending_[i].use == Use::wanted) wanted.push_back(std::move(outcome.rows[i]));
@@ -121,22 +141,20 @@ void Transaction::State::fail(const FailedStatement& failed, std::source_locatio
     pending_.clear();
     aborted_ = true;
     ServerReport report = failed.report;
-    const Recovery recovery = recovery_of(report.sqlstate);
     if (failed.session_over) {
-        const std::string text = report.sqlstate.empty() ? "the connection was lost: " + report.message
-                                                         : "the server ended the connection: " + report.message;
-        throw ConnectionError(text, report.sqlstate.empty() ? Recovery::reconnect_and_run_again : recovery,
-                              report.sqlstate, where);
+        const std::string_view what = report.sqlstate.empty() ? "the connection was lost" : "the session is over";
+        throw ConnectionError(fmt::format("{}: {}", what, report.message), failed.recovery, report.sqlstate, where);
     }
     if (report.sqlstate == lock_not_available) throw Busy(std::move(report), policy.lock_wait_max, where);
-    // statement_timeout stands in for the deadline of a locking statement; a cancel from outside comes earlier than
-    // that.
+    // statement_timeout stands in for the deadline of a locking statement. What else cancels comes earlier than that,
+    // or says so, where the server's messages are English.
     const auto elapsed = std::chrono::steady_clock::now() - flushed_at_;
-    if (report.sqlstate == query_canceled && waited_for_locks && elapsed >= policy.lock_wait_max) {
+    if (report.sqlstate == query_canceled && waited_for_locks && elapsed >= policy.lock_wait_max &&
+        !report.message.ends_with("user request")) {
         report.sqlstate = lock_not_available;
         throw Busy(std::move(report), policy.lock_wait_max, where);
     }
-    throw ServerError(std::move(report), recovery, where);
+    throw ServerError(std::move(report), failed.recovery, where);
 }
 
 void Transaction::State::advise_against(const Statement& statement) {
@@ -162,18 +180,17 @@ void Transaction::State::commit(std::source_location where) {
             {.sqlstate = "25P02",
              .message = "the transaction was aborted by an error that its body caught and did not pass on",
              .statement = "transaction.commit"},
-            Recovery::give_up, where);
+            session.usable() ? Recovery::give_up : Recovery::reconnect_and_run_again, where);
     }
     ended_ = true;
     if (!begun_) return;
+    // It would cut short the wait of the COMMIT for a synchronous standby.
+    set_lock_deadline(false);
     session.queue(commit_work, {});
     pending_.push_back({Use::wanted, false});
-    const std::size_t last = pending_.size() - 1;
     flushed_at_ = std::chrono::steady_clock::now();
     Session::Outcome outcome = session.flush();
-    if (outcome.failed &&
-        (outcome.failed->report.sqlstate.empty() || (outcome.failed->index == last && outcome.failed->session_over) ||
-         recovery_of(outcome.failed->report.sqlstate) == Recovery::ask_server_first)) {
+    if (outcome.failed && outcome.failed->last_in_doubt) {
         throw CommitOutcomeUnknown(
             "the connection was lost after COMMIT was sent, so it may or may not have happened: " +
                 outcome.failed->report.message,
@@ -199,22 +216,22 @@ void Transaction::State::rollback() noexcept {
 }
 
 void Transaction::State::roll_back_to_savepoint(std::size_t acquisitions_before) noexcept {
-    if (ended_ || !session.usable()) return;
+    if (ended_) return;
+    aborted_ = true;  // until the server has undone it
     try {
         if (session.queued() > 0) session.flush();
         pending_.clear();
         session.queue(roll_back_to, {});
         session.queue(release, {});
         const Session::Outcome outcome = session.flush();
-        if (outcome.failed) return;  // stays aborted
+        if (outcome.failed) return;
         aborted_ = false;
-        // ROLLBACK TO undoes set_config, so the deadline is what it was then: set anew before the next statement.
-        lock_deadline_on_ = true;
-        set_lock_deadline(false);
+        // No deadline is on where a savepoint is set, and ROLLBACK TO undoes set_config.
+        lock_deadline_on_ = false;
         acquisitions.resize(acquisitions_before);
         wants_to_be_last = {};
     } catch (...) {
-        aborted_ = true;
+        // Only memory can run out here.
     }
 }
 
@@ -225,6 +242,7 @@ Rows Transaction::execute(const Statement& statement, std::vector<Parameter> par
 }
 
 std::vector<Rows> Transaction::execute_all(std::vector<Query> queries, std::source_location where) {
+    for (const Query& query : queries) require_parameters(query.parameters, where);
     for (const Query& query : queries) {
         state_.advise_against(query.statement);
         state_.queue(query, State::Use::wanted, where);
@@ -233,6 +251,7 @@ std::vector<Rows> Transaction::execute_all(std::vector<Query> queries, std::sour
 }
 
 void Transaction::enqueue(const Statement& statement, std::vector<Parameter> parameters, std::source_location where) {
+    require_parameters(parameters, where);
     state_.advise_against(statement);
     state_.queue({statement, std::move(parameters)}, State::Use::unread, where);
 }
@@ -246,7 +265,12 @@ void Transaction::copy_out(const Statement& statement, const std::function<void(
                            std::source_location where) {
     // COPY is not for the pipeline: what is under way in it has to be done first.
     execute_all({{{"transaction.before_copy", "SELECT"}, {}}}, where);
-    state_.take(state_.session.copy_out(statement, piece), where);
+    try {
+        state_.take(state_.session.copy_out(statement, piece), where);
+    } catch (...) {
+        state_.give_up();
+        throw;
+    }
 }
 
 const std::optional<TenantId>& Transaction::tenant() const noexcept {

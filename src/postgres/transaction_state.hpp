@@ -29,6 +29,9 @@ struct Transaction::State {
     /// Never throws: whatever happens, the server undoes the transaction.
     void rollback() noexcept;
 
+    /// Nothing that the body still does is kept.
+    void give_up() noexcept { aborted_ = true; }
+
     enum class Use { wanted, unread };
     void queue(const Query& query, Use use, std::source_location where);
     std::vector<Rows> flush(std::source_location where);
@@ -44,7 +47,6 @@ struct Transaction::State {
     std::vector<Acquisition> acquisitions;
     /// What should have been the last statement, such as "an audit append"; empty if nothing minds.
     std::string_view wants_to_be_last;
-    int savepoints = 0;
 
   private:
     struct Pending {

@@ -13,9 +13,12 @@ constexpr int server_version_min = 150000;
 /// Lock: the installers' advisory lock, until the transaction ends.
 constexpr Statement lock_installers{"schema.lock_installers", lock_installers_sql, true};
 
-/// Lock: none.
+/// Lock: ACCESS SHARE on two catalogs. to_regclass() would not do: it asks a cache of the backend, and once it has said
+/// no it goes on saying no after the wait for another installer, since an advisory lock brings no news of catalogs.
 constexpr Statement look_for_schema{"schema.look_for",
-                                    "SELECT to_regclass('rowlock.schema_version') IS NOT NULL,"
+                                    "SELECT EXISTS (SELECT FROM pg_catalog.pg_class AS c"
+                                    " JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace"
+                                    " WHERE n.nspname = 'rowlock' AND c.relname = 'schema_version'),"
                                     " current_setting('server_version_num')::int, current_setting('server_encoding'),"
                                     " current_setting('server_version')"};
 

@@ -112,7 +112,9 @@ std::string connection_string(const std::filesystem::path& folder, std::string_v
         const bool plain = !text.empty() && text.find_first_of(" \t\n'\\") == std::string_view::npos;
         return plain ? std::string(text) : fmt::format("'{}'", with_escapes(text, "'\\", '\\'));
     };
-    return fmt::format("host={} port=5432 user={} dbname={}", value(folder.string()), server_role, value(database));
+    // The empty hostaddr keeps PGHOSTADDR of the environment from leading elsewhere.
+    return fmt::format("host={} hostaddr='' port=5432 user={} dbname={}", value(folder.string()), server_role,
+                       value(database));
 }
 
 std::string host_based_authentication() {
@@ -130,6 +132,9 @@ std::string server_configuration() {
            "include 'pgdata/postgresql.conf'\n"
            "max_connections = 200\n"
            "shared_buffers = 128MB\n"
+           "# Not \"$user\": the role rowlock would then make its tables in the schema rowlock, which is the "
+           "ledger's.\n"
+           "search_path = 'public'\n"
            "# After a crash: one flush of the file system, not one for each of a thousand files.\n"
            "recovery_init_sync_method = syncfs\n";
 }

@@ -91,7 +91,7 @@ TEST_F(Privileges, ShowAndTakeNothingWithoutATenant) {
         EXPECT_EQ(app_without_tenant("SELECT count(*) FROM rowlock." + table).rows, "SELECT 1:0;");
     }
     EXPECT_EQ(app_without_tenant("INSERT INTO rowlock.tenant_seq (tenant_id) VALUES ('A')").sqlstate, "42501");
-    EXPECT_EQ(app_without_tenant("INSERT INTO rowlock.tenant_seq (tenant_id) VALUES ('')").sqlstate, "42501");
+    EXPECT_EQ(app_without_tenant("INSERT INTO rowlock.tenant_seq (tenant_id) VALUES ('')").sqlstate, "23514");
     EXPECT_EQ(app_without_tenant(append_sql("A", 2, "01", "02")).sqlstate, "42501");
     EXPECT_EQ(app_without_tenant(append_sql("", 1, "01", "02")).sqlstate, "42501");
     for (const std::string tenant : {"'A'", "''", "NULL"}) {

@@ -4,9 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,6 +11,7 @@
 #include "postgres/identifier.hpp"
 #include "rowlock/database.hpp"
 #include "schema/migrations.hpp"
+#include "support/process.hpp"
 #include "support/test_database.hpp"
 
 namespace rowlock {
@@ -139,20 +137,15 @@ TEST_F(Schema, TellsAnyRoleOfItsVersion) {
 }
 
 TEST_F(Schema, PrintedForPsqlIsTakenAsUpToDateAfterwards) {
-    const std::filesystem::path file =
-        std::filesystem::temp_directory_path() / ("rowlock_schema_" + text("SELECT current_database()") + ".sql");
-    std::ofstream(file) << schema_sql();
-    const std::string command =
-        "psql -X -q -d '" + server_.connection() + "' -f '" + file.string() + "' >/dev/null 2>&1";
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): one thread runs here
-    const int first = std::system(command.c_str());
-    EXPECT_EQ(first, 0);
+    test::ProcessOptions psql;
+    psql.arguments = {"psql", "--no-psqlrc", "--quiet", "--dbname=" + server_.connection()};
+    psql.input = schema_sql();
+    EXPECT_EQ(test::run_process(psql).exit_code, 0);
     const std::string ledger = text("SELECT ledger_id FROM rowlock.ledger");
     EXPECT_EQ(install().installed, static_cast<int>(embedded_migrations().size()));
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): one thread runs here
-    EXPECT_NE(std::system(command.c_str()), 0) << "a second run must change nothing and say so";
+    // Run once more it stops at the first statement, and changes nothing.
+    EXPECT_EQ(test::run_process(psql).exit_code, 3);
     EXPECT_EQ(text("SELECT ledger_id FROM rowlock.ledger"), ledger);
-    std::filesystem::remove(file);
 }
 
 TEST_F(Schema, KeepsTheRoleThatTheTransactionHad) {

@@ -16,7 +16,7 @@ struct PgbouncerOptions {
     int pool_size = 1;
     std::string pool_mode = "transaction";
     /// Those who may come in beside the server's own role.
-    std::vector<TestLogin> logins;
+    std::vector<TestLogin> logins{};
 };
 
 /// A running pgbouncer on a Unix socket of its own; stopped at the end.

@@ -22,7 +22,7 @@ using Vector = std::map<std::string, std::optional<std::string>>;
 
 /// The lines of tests/unit/vectors/audit-entry.jsonl; null is nothing, numbers are their digits.
 std::vector<Vector> vectors() {
-    std::ifstream file(std::filesystem::path(__FILE__).parent_path() / "vectors" / "audit-entry.jsonl");
+    std::ifstream file(std::filesystem::path(ROWLOCK_SOURCES) / "tests" / "unit" / "vectors" / "audit-entry.jsonl");
     std::vector<Vector> all;
     for (std::string line; std::getline(file, line);) {
         const auto parsed = parse_object(line);

@@ -90,9 +90,10 @@ TEST(ServerFolder, follows_the_variables) {
 }
 
 TEST(ConnectionString, quotes_what_needs_it) {
-    EXPECT_EQ(connection_string("/s", "d"), "host=/s port=5432 user=rowlock dbname=d");
-    EXPECT_EQ(connection_string("/a b", "it's\\"), R"(host='/a b' port=5432 user=rowlock dbname='it\'s\\')");
-    EXPECT_EQ(connection_string("/s", ""), "host=/s port=5432 user=rowlock dbname=''");
+    EXPECT_EQ(connection_string("/s", "d"), "host=/s hostaddr='' port=5432 user=rowlock dbname=d");
+    EXPECT_EQ(connection_string("/a b", "it's\\"),
+              R"(host='/a b' hostaddr='' port=5432 user=rowlock dbname='it\'s\\')");
+    EXPECT_EQ(connection_string("/s", ""), "host=/s hostaddr='' port=5432 user=rowlock dbname=''");
 }
 
 TEST(ServerArguments, of_a_caller_can_not_open_the_server) {

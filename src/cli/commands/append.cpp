@@ -1,9 +1,12 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "cli/commands/commands.hpp"
 #include "cli/connection.hpp"
+#include "cli/explain.hpp"
+#include "cli/interruption.hpp"
 #include "cli/jsonl.hpp"
 #include "cli/line_reader.hpp"
 #include "cli/line_writers.hpp"
@@ -16,6 +19,15 @@ namespace rowlock::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// Text of others, as a terminal may have it.
+std::string shown(std::string_view text) {
+    return one_line(text, Style::unlimited);
+}
 
 /// Bad lines that are told one by one; the rest is counted.
 constexpr std::size_t bad_lines_told_max = 20;
@@ -31,10 +43,10 @@ AuditEntry entry_of(const AppendOptions& options) {
 }
 
 Exit append_one(const Context& context, const AppendOptions& options) {
-    const TenantId tenant(options.tenant);
+    const TenantId tenant(*options.tenant);
     const AuditEntry entry = entry_of(options);
     const auto database = open_database(context, Access::app);
-    const AuditLog log(open_keyring(context, *database));
+    const AuditLog log(open_keyring(context));
     const AppendOutcome outcome = database->transact(
         {.tenant = tenant}, [&](Transaction& transaction) { return log.append(transaction, entry); });
     const std::int64_t seq = std::visit([](const auto& any) { return any.seq; }, outcome);
@@ -50,100 +62,135 @@ Exit append_one(const Context& context, const AppendOptions& options) {
         object.text("tenant", tenant.text()).number("seq", seq).text("entry_id", entry.id.text());
         print_line(object.text("outcome", appended ? "appended" : "already_appended").str());
     } else {
-        print_line(
-            fmt::format("{} {}  {}{}", tenant.text(), seq, entry.id.text(), appended ? "" : "  (was there already)"));
+        print_line(fmt::format("{} {}  {}{}", shown(tenant.text()), seq, entry.id.text(),
+                               appended ? "" : "  (was there already)"));
     }
     return Exit::fine;
 }
 
 struct Reading {
-    std::int64_t lines = 0;  ///< Not counting blank ones.
+    std::int64_t lines = 0;      ///< Not counting blank ones.
+    std::int64_t last_line = 0;  ///< The number of the last that was read, blank or not.
     std::vector<RefusedLine> bad;
-    bool stopped = false;
 };
 
-Reading read_lines(const AppendOptions& options, LineWriters& writers, Progress& progress) {
+Reading read_lines(LineReader& reader, const AppendOptions& options, LineWriters& writers, Interruption& interruption,
+                   Progress& progress) {
     Reading reading;
-    LineReader reader(options.jsonl);
     const auto started = Clock::now();
-    while (auto line = reader.next()) {
+    while (auto line = reader.next(interruption)) {
+        reading.last_line = reader.number();
         if (line->find_first_not_of(" \t") == std::string::npos) continue;
         ++reading.lines;
         auto parsed = parse_line(*line);
         if (const auto* const bad = std::get_if<BadLine>(&parsed)) {
             reading.bad.push_back({reader.number(), fmt::format("column {}: {}", bad->column, bad->reason)});
-            reading.stopped = !options.skip_bad;
+            if (!options.skip_bad) break;
         } else if (!writers.add({reader.number(), line->size(), std::get<TenantEntry>(std::move(parsed))})) {
-            reading.stopped = true;
+            break;
         }
-        if (reading.stopped) break;
-        const double seconds = std::chrono::duration<double>(Clock::now() - started).count();
         progress.show(fmt::format("{} lines, {}/s", grouped(reading.lines),
-                                  grouped(static_cast<std::int64_t>(static_cast<double>(writers.done()) / seconds))));
+                                  grouped(per_second(writers.done(), seconds_since(started)))));
     }
     return reading;
 }
 
-void tell(const AppendOptions& options, const std::vector<RefusedLine>& bad, const WrittenLines& written) {
-    const std::string source = options.jsonl == "-" ? "standard input" : options.jsonl;
-    for (std::size_t i = 0; i < bad.size() && i < bad_lines_told_max; ++i) {
-        print_note(fmt::format("rowlock: {}, line {}, {}", source, bad[i].line, bad[i].reason));
-    }
-    if (bad.size() > bad_lines_told_max)
-        print_note(fmt::format("… and {} more", grouped(static_cast<std::int64_t>(bad.size() - bad_lines_told_max))));
-    if (bad.empty() || options.skip_bad) return;
-    std::string rest =
-        written.appended_after_stop == 0
-            ? "nothing behind it is"
-            : fmt::format("so are {} behind it, which other writers had begun", written.appended_after_stop);
-    print_note(
-        fmt::format("the lines before line {} are appended, {}; correct it and go on from there (--skip-bad "
-                    "leaves bad lines out)",
-                    bad.front().line, rest));
+/// What to say of a run that stopped before its input ended.
+std::string how_far(std::int64_t line, std::int64_t done_behind) {
+    if (done_behind == 0) return fmt::format("every line before line {} is appended, nothing from there on", line);
+    return fmt::format("every line before line {} is appended, and {} behind it, which other writers had begun", line,
+                       counted(done_behind, "line", "lines"));
 }
 
-Exit append_lines(const Context& context, const AppendOptions& options) {
-    const auto database = open_database(context, Access::app, static_cast<std::size_t>(options.writers) + 1);
-    const AuditLog log(open_keyring(context, *database));
-    const auto started = Clock::now();
-    Progress progress(context.style);
-    LineWriters writers(*database, log, options.writers, options.skip_bad);
-    Reading reading = read_lines(options, writers, progress);
-    WrittenLines written = writers.finish();
-    progress.clear();
-    const double seconds = std::chrono::duration<double>(Clock::now() - started).count();
-    // Lines refused by the server stand before one that the reader refused, or are skipped with it.
-    std::vector<RefusedLine> bad = std::move(written.refused);
-    bad.insert(bad.end(), reading.bad.begin(), reading.bad.end());
-    std::ranges::sort(bad, {}, &RefusedLine::line);
-    tell(options, bad, written);
-    const auto rate = static_cast<std::int64_t>(static_cast<double>(written.appended) / seconds);
+constexpr std::string_view go_on =
+    "go on from there (a line with an entry_id is appended once, however often it comes)";
+
+void tell_skipped(const std::string& source, const std::vector<RefusedLine>& bad) {
+    for (std::size_t i = 0; i < bad.size() && i < bad_lines_told_max; ++i) {
+        print_note(fmt::format("rowlock: {}, line {}, {}; left out", source, bad[i].line, shown(bad[i].reason)));
+    }
+    if (bad.size() <= bad_lines_told_max) return;
+    print_note(fmt::format("rowlock: … and {} more bad lines, left out",
+                           grouped(static_cast<std::int64_t>(bad.size() - bad_lines_told_max))));
+}
+
+/// Says on stderr why the work ended early, if it did, and gives back the exit code.
+Exit tell(const AppendOptions& options, const std::vector<RefusedLine>& bad, const WrittenLines& written,
+          std::int64_t first_unread) {
+    const std::string source = *options.jsonl == "-" ? "standard input" : shown(*options.jsonl);
+    const std::string far = how_far(written.first_undone.value_or(first_unread), written.done_behind);
+    if (options.skip_bad) tell_skipped(source, bad);
+    if (written.fault) {
+        const Explanation explanation = explain(written.fault);
+        const std::string_view doubt = explanation.exit == Exit::undetermined ? " for certain; some more may be" : "";
+        print_note(fmt::format("rowlock: {}; {}{}: {}", explanation.line, far, doubt, go_on));
+        return explanation.exit;
+    }
+    if (bad.empty()) return Exit::fine;
+    if (options.skip_bad) return Exit::finding;
+    print_note(fmt::format("rowlock: {}, line {}, {}; {}: correct it and {}, or leave bad lines out with --skip-bad",
+                           source, bad.front().line, shown(bad.front().reason), far, go_on));
+    return Exit::setup;
+}
+
+void print_totals(const Context& context, const WrittenLines& written, std::size_t bad, double seconds) {
+    const std::int64_t rate = per_second(written.appended, seconds);
     if (context.globals.json) {
         JsonObject object;
         object.number("appended", written.appended).number("already_there", written.already_there);
-        object.number("bad", static_cast<std::int64_t>(bad.size())).real("seconds", seconds).number("per_second", rate);
+        object.number("bad", static_cast<std::int64_t>(bad)).real("seconds", seconds).number("per_second", rate);
         print_line(object.str());
-    } else {
-        print_line(fmt::format("appended {} entries in {:.1f} s ({}/s), {} were there already, {} bad",
-                               grouped(written.appended), seconds, grouped(rate), grouped(written.already_there),
-                               bad.size()));
+        return;
     }
-    return bad.empty() ? Exit::fine : Exit::setup;
+    std::string line = fmt::format("appended {} in {:.1f} s ({}/s)", counted(written.appended, "entry", "entries"),
+                                   seconds, grouped(rate));
+    if (written.already_there > 0) line += fmt::format(", {} were there already", grouped(written.already_there));
+    if (bad > 0) line += fmt::format(", {}", counted(static_cast<std::int64_t>(bad), "bad line", "bad lines"));
+    print_line(line);
+}
+
+Exit append_lines(const Context& context, const AppendOptions& options) {
+    LineReader reader(*options.jsonl);  // first, so that a misspelt name makes no server
+    const auto database = open_database(context, Access::app, static_cast<std::size_t>(options.writers) + 1);
+    const AuditLog log(open_keyring(context));
+    const auto started = Clock::now();
+    Progress progress(context.style);
+    Interruption interruption;
+    LineWriters writers(*database, log, options.writers, options.skip_bad);
+    Reading reading = read_lines(reader, options, writers, interruption, progress);
+    interruption.unblock();
+    const WrittenLines written = writers.finish();
+    progress.clear();
+    std::vector<RefusedLine> bad = written.refused;
+    bad.insert(bad.end(), reading.bad.begin(), reading.bad.end());
+    std::ranges::sort(bad, {}, &RefusedLine::line);
+    // Where bad lines stop the work, those behind the first are not the news: they come again with what was not read.
+    if (!options.skip_bad && bad.size() > 1) bad.resize(1);
+    print_totals(context, written, bad.size(), seconds_since(started));
+    const std::int64_t first_unread =
+        reading.bad.empty() || options.skip_bad ? reading.last_line + 1 : reading.last_line;
+    const Exit exit = tell(options, bad, written, first_unread);
+    if (interruption.signal() == 0 || exit != Exit::fine) return exit;
+    print_note(fmt::format("rowlock: interrupted; {}: {}", how_far(first_unread, 0), go_on));
+    interruption.die();
 }
 
 }  // namespace
 
 Exit append(const Context& context, const AppendOptions& options) {
-    if (options.jsonl.empty()) {
-        if (options.tenant.empty())
-            throw InvalidInput("name the tenant with --tenant, or give lines with --jsonl FILE");
-        return append_one(context, options);
+    const bool has_one =
+        options.tenant || options.actor || options.action || options.object || options.data || options.entry_id;
+    if (options.jsonl) {
+        if (has_one) {
+            throw InvalidInput("--jsonl takes everything from its lines; leave out --tenant, --actor and the like");
+        }
+        return append_lines(context, options);
     }
-    const bool has_one = !options.tenant.empty() || options.actor || options.action || options.object || options.data ||
-                         options.entry_id;
-    if (has_one)
-        throw InvalidInput("--jsonl takes everything from its lines; leave out --tenant, --actor and the like");
-    return append_lines(context, options);
+    if (!options.tenant) throw InvalidInput("name the tenant with --tenant, or give lines with --jsonl FILE");
+    if (options.writers != AppendOptions{}.writers || options.skip_bad) {
+        throw InvalidInput("--writers and --skip-bad are for the lines of --jsonl FILE");
+    }
+    return append_one(context, options);
 }
 
 }  // namespace rowlock::cli

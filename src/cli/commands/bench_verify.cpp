@@ -82,9 +82,8 @@ Exit bench_verify(const Context& context, const BenchVerifyOptions& options) {
     const auto copy = [&](Transaction& transaction) {
         LogRange range;
         read_range(transaction, tenant, range);
-        read_pieces(
-            transaction, tenant, range, VerifyOptions{}.chunk_entries, [](std::int64_t) {},
-            [](std::span<const std::byte>) {});
+        read_pieces(transaction, tenant, range,
+                    {VerifyOptions{}.chunk_entries, [](std::int64_t) {}, [](std::span<const std::byte>) {}});
     };
     std::vector<double> copy_seconds;
     std::vector<double> verify_seconds;

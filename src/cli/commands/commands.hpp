@@ -30,13 +30,13 @@ Exit keys_list(const Context& context);
 Exit keys_rotate(const Context& context);
 
 struct AppendOptions {
-    std::string tenant;
+    std::optional<std::string> tenant;
     std::optional<std::string> actor;
     std::optional<std::string> action;
     std::optional<std::string> object;
     std::optional<std::string> data;
     std::optional<std::string> entry_id;
-    std::string jsonl;  ///< A file, or "-".
+    std::optional<std::string> jsonl;  ///< A file, or "-".
     int writers = 1;
     bool skip_bad = false;
 };

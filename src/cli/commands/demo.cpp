@@ -31,22 +31,49 @@ double seconds_since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-std::string rate(std::size_t count, double seconds) {
-    return grouped(static_cast<std::int64_t>(static_cast<double>(count) / seconds)) + "/s";
+std::string rate(std::int64_t count, double seconds) {
+    return grouped(per_second(count, seconds)) + "/s";
+}
+
+/// Old histories hold names in other encodings, and names that are no text at all.
+std::string clean(std::string_view name) {
+    return one_line(name, Style::unlimited);
+}
+
+TenantId tenant_of(const Commit& commit) {
+    constexpr std::size_t columns_max = 60;  // of 4 bytes at most
+    const std::string name = one_line(clean(commit.author), columns_max);
+    return TenantId(name.empty() ? "unknown" : name);
 }
 
 TenantEntry entry_of(const Commit& commit) {
     std::vector<std::string> files;
     for (const std::string& file : commit.files) files.push_back(quote_json(file));
     AuditEntry entry;
-    entry.actor = commit.author;
+    entry.actor = clean(commit.author);
     entry.action = "commit";
     entry.object = commit.hash;
     entry.data =
         JsonObject().text("date", commit.date).text("subject", commit.subject).raw("files", json_array(files)).str();
-    constexpr std::size_t tenant_bytes_max = 256;
-    const std::string tenant = commit.author.empty() ? "unknown" : commit.author.substr(0, tenant_bytes_max);
-    return {TenantId(tenant), std::move(entry)};
+    return {tenant_of(commit), std::move(entry)};
+}
+
+/// Before anything is made: a history that is too short for the tour is refused.
+std::vector<TenantEntry> entries_of(const std::string& repository) {
+    std::vector<TenantEntry> entries;
+    std::map<std::string, std::int64_t> by_author;
+    for (const Commit& commit : read_git_log(repository, commits_max)) {
+        entries.push_back(entry_of(commit));
+        ++by_author[entries.back().tenant.text()];
+    }
+    const bool enough = std::ranges::any_of(by_author, [](const auto& one) { return one.second >= entries_min; });
+    if (!enough) {
+        throw InvalidInput(
+            fmt::format("the tour needs a repository in which one author has at least {} commits; name one with "
+                        "--repository DIR",
+                        entries_min));
+    }
+    return entries;
 }
 
 /// Gives each entry to whichever of the writers is free: all of them work on the same tenants at once.
@@ -113,34 +140,50 @@ class Tour {
     Tour(const Context& context, const DemoOptions& options)
         : context_(context),
           options_(options),
-          commits_(read_git_log(options.repository, commits_max)),
+          entries_(entries_of(options.repository)),
           scratch_(context, "rowlock_demo"),
           app_(scratch_.as_app(static_cast<std::size_t>(options.writers))),
           owner_(scratch_.as_owner(static_cast<std::size_t>(options.writers))),
-          log_(Keyring::generate()) {
-        for (const Commit& commit : commits_) entries_.push_back(entry_of(commit));
-    }
+          log_(Keyring::generate()) {}
 
     Exit run() {
-        print_line(fmt::format("Real input: {} commits of the git repository in {}; the tenant is the author.",
-                               grouped(static_cast<std::int64_t>(entries_.size())), options_.repository));
+        say(fmt::format("Real input: {} of the git repository in {}; the tenant is the author.",
+                        counted(count(), "commit", "commits"), options_.repository));
         append_with_rowlock();
         append_with_max();
         const bool intact = verify_all();
         const bool all_found = tamper();
         cost();
-        print_line("");
-        print_line(tinted(context_.style, Tone::strong, "Try next:"));
-        print_line("  rowlock append --tenant acme --actor ann --action invoice.paid --data '{\"invoice\":1}'");
-        print_line("  rowlock list --tenant acme");
-        print_line("  rowlock verify --all");
+        say("");
+        say(tinted(context_.style, Tone::strong, "Try next:"));
+        say("  rowlock append --tenant acme --actor ann --action invoice.paid --data '{\"invoice\":1}'");
+        say("  rowlock list --tenant acme");
+        say("  rowlock verify --all");
+        if (context_.globals.json) print_json(intact);
         return intact && all_found && gaps_ == 0 && duplicates_ == 0 ? Exit::fine : Exit::finding;
     }
 
   private:
+    [[nodiscard]] std::int64_t count() const { return static_cast<std::int64_t>(entries_.size()); }
+
+    /// For people; with --json all of it is one object at the end.
+    void say(std::string_view line) const {
+        if (!context_.globals.json) print_line(line);
+    }
+
+    void print_json(bool intact) const {
+        JsonObject object;
+        object.number("commits", count()).number("duplicates", duplicates_).number("gaps", gaps_);
+        object.number("max_plus_one_duplicates", naive_duplicates_).boolean("intact", intact);
+        object.raw("tamperings", json_array(tamperings_json_));
+        object.number("appends_per_second", per_second(count(), ours_seconds_));
+        object.number("max_plus_one_per_second", per_second(count(), naive_seconds_));
+        print_line(object.number("verified_per_second", per_second(count(), verify_seconds_)).str());
+    }
+
     void heading(int number, std::string_view text) {
-        print_line("");
-        print_line(tinted(context_.style, Tone::strong, fmt::format("{}. {}", number, text)));
+        say("");
+        say(tinted(context_.style, Tone::strong, fmt::format("{}. {}", number, text)));
     }
 
     void append_with_rowlock() {
@@ -159,11 +202,11 @@ class Tour {
             owner_.transact({}, [](Transaction& transaction) { return transaction.execute(count_numbers); });
         duplicates_ = rows[0].integer(0) - rows[0].integer(1);
         gaps_ = rows[0].integer(2);
-        print_line(fmt::format("   {} entries in {:.1f} s ({}), each one its own durable commit",
-                               grouped(rows[0].integer(0)), ours_seconds_, rate(entries_.size(), ours_seconds_)));
+        say(fmt::format("   {} entries in {:.1f} s ({}), each one its own durable commit", grouped(rows[0].integer(0)),
+                        ours_seconds_, rate(count(), ours_seconds_)));
         const bool good = duplicates_ == 0 && gaps_ == 0;
-        print_line("   " + tinted(context_.style, good ? Tone::good : Tone::bad,
-                                  fmt::format("{} duplicate numbers, {} gaps", duplicates_, gaps_)));
+        say("   " + tinted(context_.style, good ? Tone::good : Tone::bad,
+                           fmt::format("{} duplicate numbers, {} gaps", duplicates_, gaps_)));
     }
 
     void append_with_max() {
@@ -182,12 +225,15 @@ class Tour {
         naive_seconds_ = seconds_since(start);
         const Rows rows =
             owner_.transact({}, [](Transaction& transaction) { return transaction.execute(count_naive); });
-        print_line(fmt::format("   {} entries in {:.1f} s ({})", grouped(static_cast<std::int64_t>(entries_.size())),
-                               naive_seconds_, rate(entries_.size(), naive_seconds_)));
-        print_line("   " +
-                   tinted(context_.style, rows[0].integer(0) == 0 ? Tone::plain : Tone::bad,
-                          fmt::format("{} duplicates: {} numbers were given more than once, one of them {} times",
-                                      grouped(rows[0].integer(0)), grouped(rows[0].integer(1)), rows[0].integer(2))));
+        naive_duplicates_ = rows[0].integer(0);
+        say(fmt::format("   {} entries in {:.1f} s ({})", grouped(count()), naive_seconds_,
+                        rate(count(), naive_seconds_)));
+        say("   " +
+            tinted(context_.style, rows[0].integer(0) == 0 ? Tone::plain : Tone::bad,
+                   naive_duplicates_ == 0
+                       ? "no duplicate this time, by luck alone: run it again, or give it a longer history"
+                       : fmt::format("{} duplicates: {} numbers were given more than once, one of them {} times",
+                                     grouped(naive_duplicates_), grouped(rows[0].integer(1)), rows[0].integer(2))));
     }
 
     bool verify_all() {
@@ -195,7 +241,7 @@ class Tour {
         const auto start = Clock::now();
         std::map<std::int64_t, TenantId> by_size;
         bool intact = true;
-        std::size_t tenants = 0;
+        std::int64_t tenants = 0;
         owner_.transact({}, [&](Transaction& transaction) {
             for (const TenantId& tenant : AuditLog::tenants(transaction)) {
                 const Verification verification = log_.verify(transaction, tenant);
@@ -205,17 +251,9 @@ class Tour {
             }
         });
         verify_seconds_ = seconds_since(start);
-        print_line(
-            fmt::format("   {} tenants, {} entries in {:.2f} s ({}): {}", tenants,
-                        grouped(static_cast<std::int64_t>(entries_.size())), verify_seconds_,
-                        rate(entries_.size(), verify_seconds_),
+        say(fmt::format("   {}, {} entries in {:.2f} s ({}): {}", counted(tenants, "tenant", "tenants"),
+                        grouped(count()), verify_seconds_, rate(count(), verify_seconds_),
                         tinted(context_.style, intact ? Tone::good : Tone::bad, intact ? "INTACT" : "TAMPERED")));
-        if (by_size.empty() || by_size.rbegin()->first < entries_min) {
-            throw InvalidInput(
-                fmt::format("the rest of the tour needs a repository in which one author has at least {} "
-                            "commits; name one with --repository DIR",
-                            entries_min));
-        }
         victim_entries_ = by_size.rbegin()->first;
         victim_.emplace(by_size.rbegin()->second);
         return intact;
@@ -223,21 +261,27 @@ class Tour {
 
     bool tamper() {
         heading(4, fmt::format("A superuser turns the triggers off and tampers with the {} entries of {}",
-                               grouped(victim_entries_), victim_->text()));
+                               grouped(victim_entries_), one_line(victim_->text(), Style::unlimited)));
         bool all_found = true;
         for (const Tampering& tampering : tamperings) {
             const Verification verification = verify_after(tampering);
             all_found = all_found && verification.verdict == Verdict::tampered;
-            print_line(fmt::format("   {}:", tampering.what));
-            for (const Finding& finding : verification.findings) {
-                const std::string line =
-                    fmt::format("entry {} {}: {}", finding.seq, name_of(finding.kind), finding.detail);
-                print_line("     " + tinted(context_.style, Tone::good,
-                                            one_line(line, std::max<std::size_t>(context_.style.width, 40) - 6)));
-            }
-            if (verification.findings.empty()) print_line("     " + tinted(context_.style, Tone::bad, "not found"));
+            tell_findings(tampering.what, verification);
         }
         return all_found;
+    }
+
+    void tell_findings(std::string_view what, const Verification& verification) {
+        say(fmt::format("   {}:", what));
+        std::vector<std::string> elements;
+        for (const Finding& finding : verification.findings) {
+            const std::string line = fmt::format("entry {} {}: {}", finding.seq, name_of(finding.kind), finding.detail);
+            say("     " + tinted(context_.style, Tone::good,
+                                 one_line(line, std::max<std::size_t>(context_.style.width, 40) - 6)));
+            elements.push_back(JsonObject().text("kind", name_of(finding.kind)).number("seq", finding.seq).str());
+        }
+        if (elements.empty()) say("     " + tinted(context_.style, Tone::bad, "not found"));
+        tamperings_json_.push_back(JsonObject().text("what", what).raw("findings", json_array(elements)).str());
     }
 
     /// Tampers, verifies and rolls back.
@@ -260,17 +304,15 @@ class Tour {
 
     void cost() {
         heading(5, "What it cost");
-        print_line(
-            fmt::format("   numbers, chain, row-level security and audit: {}; MAX+1 without any of it: {} ({:.2f}×)",
-                        rate(entries_.size(), ours_seconds_), rate(entries_.size(), naive_seconds_),
-                        naive_seconds_ / ours_seconds_));
-        print_line(fmt::format("   verify: {}", rate(entries_.size(), verify_seconds_)));
-        print_line("   (rowlock bench append compares them properly)");
+        say(fmt::format("   numbers, chain, row-level security and audit: {}; MAX+1 without any of it: {} ({:.2f}×)",
+                        rate(count(), ours_seconds_), rate(count(), naive_seconds_),
+                        naive_seconds_ / std::max(ours_seconds_, 1e-6)));
+        say(fmt::format("   verify: {}", rate(count(), verify_seconds_)));
+        say("   (rowlock bench append compares them properly)");
     }
 
     const Context& context_;
     const DemoOptions& options_;
-    std::vector<Commit> commits_;
     std::vector<TenantEntry> entries_;
     ScratchDatabase scratch_;
     Database app_;
@@ -281,6 +323,8 @@ class Tour {
     double verify_seconds_ = 0;
     std::int64_t duplicates_ = 0;
     std::int64_t gaps_ = 0;
+    std::int64_t naive_duplicates_ = 0;
+    std::vector<std::string> tamperings_json_;
     std::int64_t victim_entries_ = 0;
     std::optional<TenantId> victim_;
 };

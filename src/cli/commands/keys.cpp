@@ -3,6 +3,7 @@
 #include "cli/commands/commands.hpp"
 #include "cli/connection.hpp"
 #include "cli/output.hpp"
+#include "rowlock/error.hpp"
 
 namespace rowlock::cli {
 
@@ -17,9 +18,17 @@ void print_key(const Context& context, std::string_view what, const Keyring& key
     }
 }
 
+void require_file(const Context& context) {
+    if (context.globals.keyring_command.empty()) return;
+    throw InvalidInput(
+        "the keyring comes from a command, which can't be written to: leave out --keyring-command and "
+        "ROWLOCK_KEYRING_COMMAND, and name a file with --keyring");
+}
+
 }  // namespace
 
 Exit keys_new(const Context& context) {
+    require_file(context);
     const Keyring keyring = Keyring::generate();
     keyring.create_file(keyring_path(context.globals));
     print_key(context, "new key", keyring);
@@ -29,7 +38,7 @@ Exit keys_new(const Context& context) {
 }
 
 Exit keys_list(const Context& context) {
-    const Keyring keyring = Keyring::load(keyring_path(context.globals));
+    const Keyring keyring = load_keyring(context.globals);
     std::vector<std::string> elements;
     for (const std::string& id : keyring.ids()) {
         const bool active = id == keyring.active_id();
@@ -44,6 +53,7 @@ Exit keys_list(const Context& context) {
 }
 
 Exit keys_rotate(const Context& context) {
+    require_file(context);
     const Keyring keyring = Keyring::load(keyring_path(context.globals)).rotated();
     keyring.replace_file(keyring_path(context.globals));
     print_key(context, "new active key", keyring);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "cli/commands/commands.hpp"
 #include "cli/connection.hpp"
@@ -14,6 +15,18 @@ namespace {
 /// Entries fetched at a time, so that memory stays small whatever --limit says.
 constexpr std::int64_t page_entries = 1000;
 
+/// On one line: a line break in JSON text is white space between two tokens, and a blank there says the same.
+std::string without_breaks(std::string json) {
+    std::ranges::replace_if(json, [](char c) { return c == '\n' || c == '\r'; }, ' ');
+    return json;
+}
+
+/// For people; --json has all of it.
+std::string to_the_second(std::int64_t microseconds) {
+    constexpr std::size_t length = std::string_view("2026-11-30T15:04:05").size();
+    return utc_time(microseconds).substr(0, length) + "Z";
+}
+
 std::string as_json(const TenantId& tenant, const StoredEntry& entry) {
     JsonObject object;
     object.text("tenant", tenant.text()).number("seq", entry.seq).text("entry_id", entry.id.text());
@@ -21,7 +34,7 @@ std::string as_json(const TenantId& tenant, const StoredEntry& entry) {
     object.optional_text("actor", entry.actor)
         .optional_text("action", entry.action)
         .optional_text("object", entry.object);
-    object.raw("data", entry.data ? *entry.data : "null").text("key_id", entry.key_id);
+    object.raw("data", entry.data ? without_breaks(*entry.data) : "null").text("key_id", entry.key_id);
     return object.str();
 }
 
@@ -42,7 +55,7 @@ Exit list(const Context& context, const ListOptions& options) {
             if (context.globals.json) {
                 print_line(as_json(tenant, entry));
             } else {
-                table.add({std::to_string(entry.seq), utc_time(entry.recorded_at), entry.actor.value_or("-"),
+                table.add({std::to_string(entry.seq), to_the_second(entry.recorded_at), entry.actor.value_or("-"),
                            entry.action.value_or("-"), entry.object.value_or("-"), entry.data.value_or("-")});
             }
             next = entry.seq + 1;
@@ -53,11 +66,12 @@ Exit list(const Context& context, const ListOptions& options) {
     }
     if (context.globals.json) return Exit::fine;
     if (shown == 0) {
-        print_line(fmt::format("tenant {} has no entry from {} on", tenant.text(), options.from));
+        print_line(
+            fmt::format("tenant {} has no entry from {} on", one_line(tenant.text(), Style::unlimited), options.from));
         return Exit::fine;
     }
     for (const std::string& line : table.lines(context.style)) print_line(line);
-    if (left == 0) print_note(fmt::format("there may be more: --from {}", next));
+    if (left == 0) print_note(fmt::format("there may be more: rowlock list --tenant … --from {}", next));
     return Exit::fine;
 }
 

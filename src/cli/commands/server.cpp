@@ -81,6 +81,7 @@ Exit server_destroy(const Context& context) {
 
 Exit server_psql(const Context& context, const std::vector<std::string>& arguments) {
     require_private(context);
+    if (context.globals.json) throw InvalidInput("psql prints in its own ways (--csv is one); leave out --json");
     PrivateServer server = private_server(context.globals);
     server.ensure_running();
     std::vector<std::string> words{server.binary("psql").string(), "--dbname=" + server.connection("rowlock")};

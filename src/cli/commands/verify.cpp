@@ -17,8 +17,7 @@ struct Totals {
     std::int64_t entries = 0;
     std::int64_t findings = 0;
     bool tampered = false;
-    bool unverifiable = false;
-    std::vector<std::string> results;
+    bool undetermined = false;
 };
 
 std::string verdict_word(Verdict verdict) {
@@ -37,6 +36,13 @@ std::string verdict_word(Verdict verdict) {
 
 Tone tone_of(Verdict verdict) {
     return verdict == Verdict::intact ? Tone::good : verdict == Verdict::tampered ? Tone::bad : Tone::strong;
+}
+
+constexpr std::size_t uncut = Style::unlimited;
+
+/// A tenant's name may hold anything but a zero byte, and a terminal obeys some of it.
+std::string shown(const TenantId& tenant) {
+    return one_line(tenant.text(), uncut);
 }
 
 std::string finding_json(const Finding& finding) {
@@ -60,20 +66,21 @@ std::string as_json(const TenantId& tenant, const Verification& verification) {
 }
 
 void print_for_people(const Context& context, const TenantId& tenant, const Verification& verification) {
-    print_line(fmt::format("{}: {}, {} entries", tenant.text(),
+    print_line(fmt::format("{}: {}, {}", shown(tenant),
                            tinted(context.style, tone_of(verification.verdict), verdict_word(verification.verdict)),
-                           grouped(verification.entries)));
+                           counted(verification.entries, "entry", "entries")));
     for (const Finding& finding : verification.findings) {
         const std::string where = finding.last_seq > finding.seq
                                       ? fmt::format("entries {} to {}", finding.seq, finding.last_seq)
                                       : fmt::format("entry {}", finding.seq);
-        print_line(fmt::format("  {}: {}: {}", where, name_of(finding.kind), finding.detail));
+        print_line(fmt::format("  {}: {}: {}", where, name_of(finding.kind), one_line(finding.detail, uncut)));
     }
     const auto untold = verification.findings_total - static_cast<std::int64_t>(verification.findings.size());
     if (untold > 0) print_line(fmt::format("  … and {} findings more", grouped(untold)));
-    for (const std::string& key : verification.missing_keys) {
-        print_line(fmt::format("  key {} is not in the keyring: {} entries could not be checked", key,
-                               grouped(verification.unverifiable_entries)));
+    if (!verification.missing_keys.empty()) {
+        print_line(fmt::format("  {} could not be checked: not in the keyring: {}",
+                               counted(verification.unverifiable_entries, "entry", "entries"),
+                               one_line(fmt::format("{}", fmt::join(verification.missing_keys, ", ")), uncut)));
     }
 }
 
@@ -82,14 +89,29 @@ void add(Totals& totals, const Verification& verification) {
     totals.entries += verification.entries;
     totals.findings += verification.findings_total;
     totals.tampered |= verification.verdict == Verdict::tampered;
-    totals.unverifiable |= verification.verdict == Verdict::unverifiable;
+    totals.undetermined |= verification.verdict == Verdict::unverifiable || verification.verdict == Verdict::empty;
 }
 
 Exit exit_of(const Totals& totals) {
     if (totals.tampered) return Exit::finding;
     // Nothing looked at proves nothing.
-    if (totals.unverifiable || totals.entries == 0) return Exit::undetermined;
+    if (totals.undetermined || totals.tenants == 0) return Exit::undetermined;
     return Exit::fine;
+}
+
+std::string overall_word(const Context& context, const Totals& totals) {
+    const Exit exit = exit_of(totals);
+    const Verdict verdict = exit == Exit::fine      ? Verdict::intact
+                            : exit == Exit::finding ? Verdict::tampered
+                                                    : Verdict::unverifiable;
+    return tinted(context.style, tone_of(verdict), verdict_word(verdict));
+}
+
+std::string about_nothing(const VerifyCommandOptions& options) {
+    return options.all
+               ? "rowlock: nothing was looked at, which proves nothing: the log is empty, or this login may not "
+                 "see other tenants; GRANT rowlock_auditor lets it"
+               : "rowlock: nothing was looked at, which proves nothing: this tenant has no entries; check its name";
 }
 
 }  // namespace
@@ -97,7 +119,7 @@ Exit exit_of(const Totals& totals) {
 Exit verify(const Context& context, const VerifyCommandOptions& options) {
     if (options.all != options.tenant.empty()) throw InvalidInput("name one tenant with --tenant, or say --all");
     const auto database = open_database(context, Access::auditor);
-    const AuditLog log(open_keyring(context, *database));
+    const AuditLog log(open_keyring(context));
     std::vector<TenantId> tenants;
     if (options.all) {
         tenants = database->transact({}, [](Transaction& transaction) { return AuditLog::tenants(transaction); });
@@ -110,7 +132,7 @@ Exit verify(const Context& context, const VerifyCommandOptions& options) {
     for (const TenantId& tenant : tenants) {
         VerifyOptions verify_options;
         verify_options.progress = [&](std::int64_t done, std::int64_t all) {
-            progress.show(fmt::format("{}: {} of {} entries", tenant.text(), grouped(done), grouped(all)));
+            progress.show(fmt::format("{}: {} of {} entries", shown(tenant), grouped(done), grouped(all)));
         };
         const Verification verification = database->transact({.tenant = tenant}, [&](Transaction& transaction) {
             return log.verify(transaction, tenant, verify_options);
@@ -125,10 +147,12 @@ Exit verify(const Context& context, const VerifyCommandOptions& options) {
     }
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
     if (!context.globals.json) {
-        print_line(fmt::format("{} tenants, {} entries, {} findings, in {:.1f} s", grouped(totals.tenants),
-                               grouped(totals.entries), grouped(totals.findings), seconds));
-        if (totals.entries == 0) print_note("nothing was looked at, which proves nothing");
+        const std::string overall = options.all && totals.tenants > 0 ? overall_word(context, totals) + ": " : "";
+        print_line(fmt::format("{}{}, {}, {}, in {:.1f} s", overall, counted(totals.tenants, "tenant", "tenants"),
+                               counted(totals.entries, "entry", "entries"),
+                               counted(totals.findings, "finding", "findings"), seconds));
     }
+    if (totals.entries == 0) print_note(about_nothing(options));
     return exit_of(totals);
 }
 

@@ -1,0 +1,22 @@
+# The commands of the README, and little else. CMakePresets.json has the flags, CMakeLists.txt the targets.
+
+.PHONY: demo test bench build setup
+.NOTPARALLEL:
+
+demo: build
+	./build/rowlock demo
+
+test: build
+	ctest --test-dir build --output-on-failure --parallel 2
+
+bench: build
+	./build/rowlock bench append
+	./build/rowlock bench verify
+	./build/chain_benchmark
+
+build: setup
+	cmake --preset release $(CMAKE_ARGUMENTS)
+	cmake --build build --parallel 2
+
+setup:
+	scripts/setup

@@ -33,7 +33,7 @@ void finish_connecting(PGconn* connection, std::chrono::milliseconds wait_max) {
         state = PQconnectPoll(connection);
     }
     if (PQstatus(connection) != CONNECTION_OK) {
-        throw connect_failure(PQerrorMessage(connection), std::source_location::current());
+        throw connect_failure(PQerrorMessage(connection), false, std::source_location::current());
     }
 }
 

@@ -52,6 +52,7 @@ struct Words {
     ListOptions list;
     VerifyCommandOptions verify;
     DemoOptions demo;
+    RaceOptions race;
     BenchAppendOptions bench_append;
     BenchVerifyOptions bench_verify;
     std::vector<std::string> psql;
@@ -215,6 +216,31 @@ void add_shows(CLI::App& app, Words& words) {
         ->type_name("N");
 }
 
+void add_race(CLI::App& app, Words& words) {
+    const Context& context = words.context;
+    RaceOptions& race = words.race;
+    CLI::App* const checking =
+        add_command(app, words, "race", "Run sessions through every distinct interleaving; show the one that breaks",
+                    [&] { return race_check(context, race); });
+    checking->add_option("files", race.files, "Scenarios: sessions of SQL steps, and what must hold")->type_name("FILE");
+    checking->add_option("--html", race.html, "Write a report for a browser")->type_name("FILE");
+    checking->add_option("--junit", race.junit, "Write a JUnit file")->type_name("FILE");
+    checking->add_option("--dot", race.dot, "Write who waited for whom, for Graphviz")->type_name("FILE");
+    checking->add_option("--save-replay", race.save_replay, "Write the schedule of the first finding")
+        ->type_name("FILE");
+    checking->add_option("--replay", race.replay, "Do a saved schedule again; exit code 3 if it goes another way")
+        ->type_name("FILE");
+    checking->add_option("--max-executions", race.executions_max, "Give up after so many")
+        ->check(CLI::PositiveNumber)
+        ->capture_default_str();
+    checking->add_option("--max-seconds", race.seconds_max, "Give up after so long, for each scenario")
+        ->check(CLI::PositiveNumber)
+        ->capture_default_str();
+    checking->add_flag("--first", race.first, "Stop at the first finding");
+    checking->add_flag("--no-reduction", race.no_reduction, "Run all interleavings, not one of each kind");
+    checking->add_flag("--no-symmetry", race.no_symmetry, "Take copies of a session for different ones");
+}
+
 int fail(const std::exception& fault) {
     const Explanation explanation = explain(fault);
     print_note("rowlock: " + explanation.line);
@@ -285,6 +311,7 @@ int run(int argument_count, char** arguments) {
     app.set_version_flag("--version", std::string("rowlock ") + ROWLOCK_VERSION);
     add_globals(app, words.context.globals);
     add_shows(app, words);
+    add_race(app, words);
     add_log(app, words);
     add_keys(app, words);
     add_schema(app, words);

@@ -61,6 +61,21 @@ struct DemoOptions {
 };
 Exit demo(const Context& context, const DemoOptions& options);
 
+struct RaceOptions {
+    std::vector<std::string> files;
+    std::string replay;
+    std::string save_replay;
+    std::string html;
+    std::string junit;
+    std::string dot;
+    std::size_t executions_max = 20000;
+    double seconds_max = 60.0;
+    bool no_reduction = false;
+    bool no_symmetry = false;
+    bool first = false;
+};
+Exit race_check(const Context& context, const RaceOptions& options);
+
 struct BenchAppendOptions {
     std::vector<int> clients;
     double seconds = 3.0;

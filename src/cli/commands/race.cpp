@@ -1,0 +1,195 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <fstream>
+#include <memory>
+#include <sstream>
+
+#include "cli/commands/commands.hpp"
+#include "cli/output.hpp"
+#include "race/checker.hpp"
+#include "race/conductor.hpp"
+#include "race/replay.hpp"
+#include "race/report_html.hpp"
+#include "race/report_json.hpp"
+#include "race/report_text.hpp"
+#include "race/serial_oracle.hpp"
+#include "race/throwaway_cluster.hpp"
+#include "rowlock/error.hpp"
+
+namespace rowlock::cli {
+
+namespace {
+
+std::atomic<bool> interrupted{false};
+
+/// Ctrl-C ends the exploration, not the program, so that nothing is left behind; a second one ends the program.
+class InterruptWatch {
+  public:
+    InterruptWatch() {
+        struct sigaction action{};
+        action.sa_handler = [](int) { interrupted = true; };
+        action.sa_flags = static_cast<int>(SA_RESETHAND);
+        sigaction(SIGINT, &action, nullptr);
+        sigaction(SIGTERM, &action, nullptr);
+    }
+};
+
+std::string read_file(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    if (!file) throw InvalidInput(fmt::format("{} can't be read", path));
+    std::stringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
+void write_file(const std::string& path, const std::string& text) {
+    std::ofstream file(path, std::ios::binary | std::ios::trunc);
+    file << text;
+    file.close();
+    if (!file) throw SetupError(fmt::format("{} can't be written", path));
+}
+
+struct Collected {
+    std::vector<std::string> json{};
+    std::string junit{};
+    std::vector<race::HtmlSection> html{};
+    int exit = 0;
+};
+
+/// A finding outweighs not knowing, which outweighs a clean verdict.
+int worse(int one, int other) {
+    if (one == 1 || other == 1) return 1;
+    return std::max(one, other);
+}
+
+class RaceCommand {
+  public:
+    RaceCommand(const Context& context, const RaceOptions& options)
+        : context_(context), options_(options), progress_(context.style) {}
+
+    void check_file(const std::string& path) {
+        const race::Scenario scenario = race::parse_scenario(read_file(path), path);
+        std::vector<std::string> levels = scenario.isolations;
+        if (levels.empty()) levels.emplace_back();
+        for (const std::string& level : levels) check_at(scenario, path, level);
+    }
+
+    Exit finish() {
+        progress_.clear();
+        if (context_.globals.json) print_line(json_array(collected_.json));
+        if (!options_.junit.empty()) {
+            write_file(options_.junit, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n" + collected_.junit +
+                                           "</testsuites>\n");
+        }
+        if (!options_.html.empty()) {
+            write_file(options_.html, race::report_html(collected_.html));
+            print_note("report: " + options_.html);
+        }
+        return static_cast<Exit>(collected_.exit);
+    }
+
+    Exit replay(const std::string& path) {
+        const race::Replay replay = race::parse_replay(read_file(path), path);
+        const std::string scenario_path = options_.files.empty() ? replay.scenario : options_.files.front();
+        const race::Scenario scenario = race::parse_scenario(read_file(scenario_path), scenario_path);
+        const race::OwnDatabase database(server_.connection(), database_name());
+        race::Conductor conductor(scenario, conductor_options(database, replay.isolation));
+        const race::ReplayOutcome outcome = race::play_again(scenario, replay, conductor);
+        for (const std::string& line : race::timeline_lines(scenario, outcome.execution, context_.style.width)) {
+            print_line(line);
+        }
+        bool broken = outcome.execution.ending.kind == race::Ending::Kind::stuck;
+        for (const race::InvariantAnswer& answer : outcome.execution.ending.answers) {
+            if (answer.rows.empty()) continue;
+            broken = true;
+            print_line(fmt::format("the invariant \"{}\" is broken", scenario.invariants[answer.invariant].name));
+        }
+        if (!outcome.divergence.empty()) {
+            print_line(outcome.divergence);
+            return Exit::undetermined;
+        }
+        return broken ? Exit::finding : Exit::fine;
+    }
+
+  private:
+    [[nodiscard]] static std::string database_name() { return fmt::format("rowlock_race_{}", getpid()); }
+
+    [[nodiscard]] race::ConductorOptions conductor_options(const race::OwnDatabase& database,
+                                                           const std::string& level) const {
+        race::ConductorOptions conductor;
+        conductor.connection = database.connection();
+        conductor.isolation = level;
+        return conductor;
+    }
+
+    void check_at(const race::Scenario& scenario, const std::string& path, const std::string& level) {
+        const race::OwnDatabase database(server_.connection(), database_name());
+        race::Conductor conductor(scenario, conductor_options(database, level));
+        race::CheckOptions check;
+        check.reduce = !options_.no_reduction;
+        check.symmetry = !options_.no_symmetry;
+        check.executions_max = options_.executions_max;
+        check.time_max = std::chrono::milliseconds(static_cast<std::int64_t>(options_.seconds_max * 1000));
+        check.stop_at_first = options_.first;
+        check.is_interrupted = [] { return interrupted.load(); };
+        check.progress = [&](std::size_t executions, std::size_t broken) {
+            progress_.show(fmt::format("{}: {} executions, {} broken", scenario.name, executions, broken));
+        };
+        const std::string objection = race::oracle_objection(scenario, conductor.arena().catalog());
+        race::CheckResult result = race::check(scenario, conductor, objection, check);
+        result.isolation = level;
+        report(scenario, path, result);
+    }
+
+    void report(const race::Scenario& scenario, const std::string& path, const race::CheckResult& result) {
+        progress_.clear();
+        collected_.exit = worse(collected_.exit, result.exit_code());
+        collected_.junit += race::report_junit(scenario, result);
+        collected_.html.push_back(race::html_section(scenario, result));
+        if (context_.globals.json) {
+            collected_.json.push_back(race::report_json(scenario, result));
+        } else {
+            for (const std::string& line : race::report_lines(scenario, result, context_.style.width)) print_line(line);
+        }
+        if (!options_.dot.empty()) write_file(options_.dot, race::report_dot(scenario, result));
+        if (options_.save_replay.empty() || result.findings.empty()) return;
+        write_file(options_.save_replay,
+                   race::replay_text(scenario, path, result.isolation, result.findings.front().execution));
+        print_note("replay: " + options_.save_replay);
+    }
+
+    const Context& context_;
+    const RaceOptions& options_;
+    race::ThrowawayCluster server_;
+    Progress progress_;
+    Collected collected_;
+};
+
+}  // namespace
+
+Exit race_check(const Context& context, const RaceOptions& options) {
+    if (options.files.empty() && options.replay.empty()) throw InvalidInput("name a scenario file, or --replay FILE");
+    try {
+        // What can't be read is said before a server is started.
+        for (const std::string& path : options.files) (void)race::parse_scenario(read_file(path), path);
+        // A scenario may do anything to the database that it runs on, so it is never the user's.
+        if (!context.globals.db.empty()) print_note("rowlock: race runs on a server of its own; --db is not used");
+        const InterruptWatch watch;
+        RaceCommand command(context, options);
+        if (!options.replay.empty()) return command.replay(options.replay);
+        for (const std::string& path : options.files) command.check_file(path);
+        return command.finish();
+    } catch (const race::ScenarioError& wrong) {
+        print_note(wrong.what());
+        return Exit::setup;
+    } catch (const race::StageFault& fault) {
+        print_note(fmt::format("rowlock: {}", fault.what()));
+        return Exit::undetermined;
+    }
+}
+
+}  // namespace rowlock::cli

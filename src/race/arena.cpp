@@ -1,0 +1,193 @@
+#include "race/arena.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "race/sql_tokens.hpp"
+#include "race/statement_analysis.hpp"
+#include "race/timeouts.hpp"
+
+namespace rowlock::race {
+
+namespace {
+
+constexpr std::string_view kept_schema = "rowlock_race_kept";
+
+/// Ordinary tables, partitions too, with their writable columns. Nothing else holds rows that DELETE and INSERT could
+/// put back.
+constexpr Statement tables_sql{
+    "race.tables",
+    "SELECT c.oid::int8, format('%I.%I', n.nspname, c.relname),"
+    " (SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) FROM pg_attribute"
+    "  WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped AND attgenerated = '')"
+    " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+    " WHERE c.oid >= 16384 AND c.relkind = 'r' AND c.relpersistence <> 't' AND n.nspname <> 'rowlock_race_kept'"
+    " ORDER BY n.nspname, c.relname"};
+
+constexpr Statement sequences_sql{
+    "race.sequences",
+    "SELECT format('SELECT setval(%L, %s, %L)', format('%I.%I', schemaname, sequencename),"
+    " coalesce(last_value, start_value), last_value IS NOT NULL) FROM pg_sequences"};
+
+constexpr Statement others_sql{
+    "race.other_relations",
+    "SELECT EXISTS (SELECT 1 FROM pg_class WHERE oid >= 16384 AND relkind IN ('m', 'f'))"
+    " OR EXISTS (SELECT 1 FROM pg_largeobject_metadata) OR EXISTS (SELECT 1 FROM pg_inherits i"
+    " JOIN pg_class c ON c.oid = i.inhparent WHERE c.relkind = 'r')"};
+
+/// Roles are of the whole server.
+bool makes_roles(const std::vector<std::string>& words) {
+    for (std::size_t i = 1; i < words.size(); ++i) {
+        const bool is_role = words[i] == "role" || words[i] == "user" || words[i] == "group";
+        if (is_role && (words[i - 1] == "create" || words[i - 1] == "alter" || words[i - 1] == "drop")) return true;
+    }
+    return false;
+}
+
+/// Rows can be put back only where no step changes more than rows, and where the setup leaves nothing but rows behind:
+/// statistics (ANALYZE) and page contents (VACUUM) are lost by it.
+bool rows_suffice(const Scenario& scenario) {
+    for (const SessionScript& session : scenario.sessions) {
+        if (changes_more_than_rows(session.setup) || changes_more_than_rows(session.teardown)) return false;
+        for (const Step& step : session.steps) {
+            if (changes_more_than_rows(step.sql)) return false;
+        }
+    }
+    return std::ranges::none_of(scenario.setups, [](const std::string& setup) {
+        const std::vector<std::string> words = sql_code_words(setup);
+        if (makes_roles(words)) return true;
+        return std::ranges::any_of(words, [](const std::string& word) {
+            return word == "analyze" || word == "analyse" || word == "vacuum" || word == "prepare" ||
+                   word == "cluster" || word == "lo_create";
+        });
+    });
+}
+
+/// Everything that any session may reach, so that only these tables are put back.
+Reach reach_of_sessions(const Scenario& scenario, const Catalog& catalog) {
+    std::string all;
+    for (const SessionScript& session : scenario.sessions) {
+        all += session.setup + "\n" + session.teardown + "\n";
+        for (const Step& step : session.steps) all += step.sql + "\n";
+    }
+    return reach_of(all, catalog);
+}
+
+}  // namespace
+
+OwnDatabase::OwnDatabase(std::string server, std::string name) : server_(std::move(server)), name_(std::move(name)) {
+    ServerWatch watch(server_);
+    watch.run_script(fmt::format("DROP DATABASE IF EXISTS {} WITH (FORCE)", name_));
+    watch.run_script(fmt::format("CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'", name_));
+}
+
+OwnDatabase::~OwnDatabase() {
+    try {
+        ServerWatch watch(server_);
+        watch.run_script(fmt::format("DROP DATABASE IF EXISTS {} WITH (FORCE)", name_));
+    } catch (const Error&) {
+        // The server is gone, and the database with it, or the next run drops it.
+    }
+}
+
+std::string OwnDatabase::connection() const {
+    // Of a keyword given twice the last one counts.
+    return server_ + " dbname=" + name_;
+}
+
+Arena::Arena(const Scenario& scenario, ServerWatch& watch) : scenario_(&scenario), watch_(&watch) {
+    run_setups();
+    catalog_ = read_catalog(watch_->session());
+    read_tables();
+    if (rows_suffice(scenario) && !query(watch_->session(), others_sql).only().boolean(0)) {
+        keep_rows();
+        kind_ = ResetKind::rows;
+    }
+}
+
+void Arena::run_setups() {
+    for (const std::string& setup : scenario_->setups) watch_->run_script(without_timeouts(setup));
+}
+
+void Arena::read_tables() {
+    tables_.clear();
+    const Reach reach = reach_of_sessions(*scenario_, catalog_);
+    state_text_.clear();
+    for (const Row row : query(watch_->session(), tables_sql)) {
+        const Table table{std::string(row.text(1)), row.optional_text(2).value_or("")};
+        if (!state_text_.empty()) state_text_ += " UNION ALL ";
+        state_text_ += fmt::format(
+            "SELECT {0}, (SELECT string_agg(r::text, E'\\n' ORDER BY r::text COLLATE \"C\") FROM"
+            " ONLY {1} r)",
+            "'" + table.name + "'", table.name);
+        const auto known = catalog_.ids.find(static_cast<std::uint64_t>(row.integer(0)));
+        if (known == catalog_.ids.end()) continue;
+        const bool reached =
+            reach.unbounded || reach.named.contains(known->second) || reach.by_foreign_key.contains(known->second);
+        if (reached) tables_.push_back(table);
+    }
+}
+
+void Arena::keep_rows() {
+    std::string script = fmt::format("CREATE SCHEMA {};", kept_schema);
+    reset_texts_.clear();
+    std::string empty;
+    std::string fill = "SET session_replication_role = replica;";
+    for (std::size_t i = 0; i < tables_.size(); ++i) {
+        const Table& table = tables_[i];
+        const std::string kept = fmt::format("{}.t{}", kept_schema, i);
+        script += fmt::format("CREATE TABLE {} AS SELECT * FROM ONLY {};", kept, table.name);
+        empty += fmt::format("DELETE FROM ONLY {};", table.name);
+        if (table.columns.empty()) continue;
+        fill += fmt::format("INSERT INTO {0} ({1}) OVERRIDING SYSTEM VALUE SELECT {1} FROM {2};", table.name,
+                            table.columns, kept);
+    }
+    watch_->run_script(script);
+    std::string sequences;
+    for (const Row row : query(watch_->session(), sequences_sql)) sequences += std::string(row.text(0)) + ";";
+    if (!tables_.empty()) {
+        reset_texts_.push_back("SET session_replication_role = replica;" + empty);
+        std::string names;
+        for (const Table& table : tables_) names += (names.empty() ? "" : ", ") + table.name;
+        // One page each, as a rule: giving the file back to the system would cost more than all the rest.
+        reset_texts_.push_back("VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF, PROCESS_TOAST OFF) " + names);
+    }
+    reset_texts_.push_back(fill + sequences + "SET session_replication_role = origin");
+    reset_rows();
+}
+
+void Arena::reset_rows() {
+    for (const std::string& text : reset_texts_) watch_->run_script(text);
+}
+
+void Arena::reset_by_scripts() {
+    if (scenario_->teardown.empty()) {
+        watch_->run_script("DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT ALL ON SCHEMA public TO public");
+    } else {
+        watch_->run_script(scenario_->teardown);
+    }
+    run_setups();
+    catalog_ = read_catalog(watch_->session());
+    read_tables();
+    catalog_changed_ = true;
+}
+
+void Arena::reset() {
+    if (kind_ == ResetKind::rows) {
+        reset_rows();
+    } else {
+        reset_by_scripts();
+    }
+}
+
+std::string Arena::final_state() {
+    if (state_text_.empty()) return {};
+    std::string state;
+    for (const Row row : query(watch_->session(), {"race.final_state", state_text_})) {
+        state += fmt::format("{}:\n{}\n", row.text(0), row.optional_text(1).value_or(""));
+    }
+    return state;
+}
+
+}  // namespace rowlock::race

@@ -1,0 +1,70 @@
+// The database in which executions run: made once, and put back between them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "race/catalog.hpp"
+#include "race/scenario.hpp"
+#include "race/server_watch.hpp"
+
+namespace rowlock::race {
+
+/// A database of the checker's own, dropped at the end with whoever is still in it.
+class OwnDatabase {
+  public:
+    /// `server` is a connection string to any database of the server; a database of this name is dropped first.
+    OwnDatabase(std::string server, std::string name);
+    ~OwnDatabase();
+    OwnDatabase(const OwnDatabase&) = delete;
+    OwnDatabase& operator=(const OwnDatabase&) = delete;
+
+    [[nodiscard]] std::string connection() const;
+
+  private:
+    std::string server_;
+    std::string name_;
+};
+
+/// How the database is put back.
+enum class ResetKind {
+    scripts,  ///< Teardown and setup as written.
+    rows,     ///< The tables that a session can reach are emptied and filled again, in the same order.
+};
+
+class Arena {
+  public:
+    /// Runs the setup. Throws ServerError with its fault.
+    Arena(const Scenario& scenario, ServerWatch& watch);
+
+    void reset();
+    [[nodiscard]] const Catalog& catalog() const noexcept { return catalog_; }
+    /// A setup that ran again made new tables, with new oids: true once after it did.
+    [[nodiscard]] bool take_catalog_change() { return std::exchange(catalog_changed_, false); }
+    [[nodiscard]] ResetKind kind() const noexcept { return kind_; }
+    /// The rows of every table in a canonical order, and the sequences.
+    [[nodiscard]] std::string final_state();
+
+  private:
+    struct Table {
+        std::string name;     ///< Quoted and with its schema.
+        std::string columns;  ///< Those that can be written, quoted.
+    };
+
+    void run_setups();
+    void read_tables();
+    void keep_rows();
+    void reset_rows();
+    void reset_by_scripts();
+
+    const Scenario* scenario_;
+    ServerWatch* watch_;
+    Catalog catalog_;
+    ResetKind kind_ = ResetKind::scripts;
+    bool catalog_changed_ = false;
+    std::vector<Table> tables_;
+    std::vector<std::string> reset_texts_;
+    std::string state_text_;
+};
+
+}  // namespace rowlock::race

@@ -1,0 +1,46 @@
+// The part of a database's catalog that says what a statement may touch besides the tables that it names.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "race/footprint.hpp"
+
+namespace rowlock::race {
+
+struct Relation {
+    ResourceId id = 0;
+    std::string name{};
+    bool is_sequence = false;
+    /// Tables whose rows a write here locks or changes by foreign keys, in both directions.
+    std::set<ResourceId> foreign_keys{};
+    /// Code that a use of the relation may run: triggers, rules, views, defaults, checks, policies.
+    std::string code{};
+};
+
+struct Catalog {
+    std::map<ResourceId, Relation> relations{};
+    std::map<std::uint64_t, ResourceId> ids{};  ///< By oid.
+    std::multimap<std::string, ResourceId, std::less<>> relations_by_name{};
+    std::multimap<std::string, std::string, std::less<>> functions_by_name{};  ///< Name to source text.
+    bool has_deferrable = false;                                               ///< A COMMIT may still check something.
+    bool runs_unnamed_code = false;  ///< Operators, casts or event triggers of the user's: code that no word names.
+
+    void add_relation(Relation relation);
+};
+
+/// Everything that running a text may touch: its words are followed into tables, views, functions, triggers and
+/// foreign keys, strings included, since they may be run.
+struct Reach {
+    std::map<ResourceId, int> named{};           ///< How often a relation is named, in code or text.
+    std::set<ResourceId> by_foreign_key{};       ///< Reached over a foreign key alone.
+    std::set<std::string, std::less<>> words{};  ///< All words seen.
+    bool unbounded = false;                      ///< Something is run that is not written down (EXECUTE, CALL …).
+};
+
+[[nodiscard]] Reach reach_of(std::string_view text, const Catalog& catalog);
+
+}  // namespace rowlock::race

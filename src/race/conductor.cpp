@@ -1,0 +1,357 @@
+#include "race/conductor.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "race/signals.hpp"
+
+namespace rowlock::race {
+
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+/// A step that only runs is over sooner than this; only then is it worth asking whether it waits.
+constexpr microseconds first_patience{150};
+constexpr microseconds patience_max{5'000};
+/// How often one event may free further waiters.
+constexpr std::size_t wakes_max = 256;
+/// The detector answers at once when its time has come; past this its timer had gone off too early.
+constexpr milliseconds detector_wait_max{1'000};
+/// A time-out that is to run out does so within this.
+constexpr milliseconds timeout_wait_max{1'000};
+constexpr milliseconds exit_wait_max{5'000};
+/// An invariant's query waits no longer for a lock.
+constexpr milliseconds invariant_lock_wait{200};
+
+std::vector<std::pair<std::string, std::string>> settings_of(const ConductorOptions& options) {
+    std::vector<std::pair<std::string, std::string>> settings{
+        {"deadlock_timeout", fmt::format("{}ms", options.deadlock_timeout.count())},
+        {"application_name", "rowlock race"},
+    };
+    if (!options.isolation.empty()) settings.emplace_back("default_transaction_isolation", options.isolation);
+    return settings;
+}
+
+}  // namespace
+
+Conductor::Conductor(const Scenario& scenario, ConductorOptions options)
+    : scenario_(&scenario), options_(std::move(options)), watch_(options_.connection) {
+    arena_ = std::make_unique<Arena>(scenario, watch_);
+    analyses_ = std::make_unique<AnalysisCache>(arena_->catalog());
+    for (std::size_t i = 0; i < scenario.sessions.size(); ++i) {
+        auto settings = settings_of(options_);
+        if (!scenario.sessions[i].role.empty()) settings.emplace_back("role", scenario.sessions[i].role);
+        players_.push_back(
+            std::make_unique<Player>(scenario.sessions[i], i, PlayerOptions{options_.connection, std::move(settings)}));
+    }
+}
+
+Conductor::~Conductor() {
+    for (const Waiter& waiting : waiters_) {
+        if (options_.may_stop_backends) resume_process(players_[waiting.session]->pid());
+    }
+}
+
+/// Frees whoever still waits from an execution that was not played to its end.
+void Conductor::release_waiters() {
+    for (const Waiter& waiting : waiters_) {
+        Player& player = *players_[waiting.session];
+        player.link().cancel();
+        if (options_.may_stop_backends) resume_process(player.pid());
+        player.link().close();
+    }
+    for (const Waiter& waiting : waiters_) wait_for_exit(waiting.session);
+    waiters_.clear();
+}
+
+void Conductor::prepare_players() {
+    for (const auto& player : players_) {
+        player->restart(arena_->catalog(), *analyses_);
+        const SessionScript& script = player->definition();
+        if (!script.setup.empty()) player->run_aside(script.setup);
+    }
+}
+
+void Conductor::restart() {
+    release_waiters();
+    others_block_ = false;
+    for (const auto& player : players_) {
+        if (!player->has_link()) continue;
+        if (player->link().in_transaction()) player->run_aside("ROLLBACK");
+        if (!player->definition().teardown.empty()) player->run_aside(player->definition().teardown);
+        if (player->keeps_state()) player->run_aside("DISCARD ALL");
+    }
+    arena_->reset();
+    if (arena_->take_catalog_change()) analyses_ = std::make_unique<AnalysisCache>(arena_->catalog());
+    prepare_players();
+}
+
+Conductor::Waiter* Conductor::waiter(std::size_t session) {
+    const auto at = std::ranges::find(waiters_, session, &Waiter::session);
+    return at == waiters_.end() ? nullptr : &*at;
+}
+
+/// Sessions from which a walk along "waits for" comes back to where it started.
+std::vector<std::size_t> Conductor::deadlocked() const {
+    std::vector<std::size_t> found;
+    for (const Waiter& start : waiters_) {
+        std::set<std::size_t> seen;
+        std::vector<std::size_t> open(start.blocked_by);
+        while (!open.empty()) {
+            const std::size_t session = open.back();
+            open.pop_back();
+            if (!seen.insert(session).second) continue;
+            const auto at = std::ranges::find(waiters_, session, &Waiter::session);
+            if (at != waiters_.end()) open.insert(open.end(), at->blocked_by.begin(), at->blocked_by.end());
+        }
+        if (seen.contains(start.session)) found.push_back(start.session);
+    }
+    std::ranges::sort(found);
+    return found;
+}
+
+std::vector<Move> Conductor::moves() {
+    std::vector<Move> moves;
+    for (const auto& player : players_) {
+        const auto next = player->next_step();
+        if (next && waiter(player->index()) == nullptr) moves.push_back({Move::Kind::step, player->index(), *next});
+    }
+    for (const std::size_t session : deadlocked()) {
+        moves.push_back({Move::Kind::deadlock_check, session, players_[session]->report().step});
+    }
+    return moves;
+}
+
+std::vector<std::size_t> Conductor::sessions_of(const std::vector<int>& pids, bool& others) const {
+    std::vector<std::size_t> sessions;
+    for (const int pid : pids) {
+        const auto at = std::ranges::find_if(players_, [&](const auto& player) { return player->pid() == pid; });
+        if (at != players_.end()) {
+            sessions.push_back((*at)->index());
+        } else if (pid != 0) {
+            others = true;
+        }
+    }
+    std::ranges::sort(sessions);
+    const auto repeated = std::ranges::unique(sessions);
+    sessions.erase(repeated.begin(), repeated.end());
+    return sessions;
+}
+
+/// True once the session is known to wait; the report says for whom.
+bool Conductor::look_at_wait(std::size_t session, StepReport& report) {
+    const int pid = players_[session]->pid();
+    const std::vector<int> pids{pid};
+    const auto blockers = watch_.blockers(pids);
+    const auto at = blockers.find(pid);
+    if (at == blockers.end() || at->second.empty()) return false;
+    bool others = false;
+    report.blocked_by = sessions_of(at->second, others);
+    report.verdict = others ? Verdict::blocked_by_others : Verdict::blocked;
+    return true;
+}
+
+void Conductor::begin_wait(std::size_t session, StepReport& report) {
+    Player& player = *players_[session];
+    const Clock::time_point now = Clock::now();
+    if (options_.may_stop_backends) stop_process(player.pid());
+    player.note_waiting(watch_.locks(player.pid(), arena_->catalog()));
+    const Verdict verdict = report.verdict;
+    const std::vector<std::size_t> blocked_by = report.blocked_by;
+    report = player.report();
+    report.verdict = verdict;
+    report.blocked_by = blocked_by;
+    waiters_.push_back({session, now, blocked_by});
+}
+
+/// Follows one session until its step is over or is known to wait. Nobody else runs meanwhile, so a wait for a session
+/// of the scenario can't end by itself.
+StepReport Conductor::settle(std::size_t session, bool woken, bool waits_out) {
+    Player& player = *players_[session];
+    const auto started = Clock::now();
+    microseconds patience = first_patience;
+    while (player.need() != Player::Need::nothing) {
+        if (player.need() == Player::Need::look) {
+            player.give_locks(watch_.locks(player.pid(), arena_->catalog()));
+            continue;
+        }
+        const AsyncSession* const link[] = {&player.link()};
+        if (wait_for_any(link, patience)) {
+            player.advance();
+            continue;
+        }
+        patience = std::min(patience * 2, patience_max);
+        if (waits_out && Clock::now() - started < timeout_wait_max) continue;
+        StepReport report;
+        const bool waits = look_at_wait(session, report);
+        const bool has_waited = Clock::now() - started > options_.others_wait_max;
+        if (waits && (report.verdict == Verdict::blocked || has_waited)) {
+            begin_wait(session, report);
+            report.woken = woken;
+            return report;
+        }
+        if (Clock::now() - started > options_.step_wait_max) {
+            throw StageFault(fmt::format("the step {} neither ends nor waits for a lock",
+                                         step_label(*scenario_, session, player.report().step)));
+        }
+    }
+    if (player.is_disconnected()) wait_for_exit(session);
+    StepReport report = player.report();
+    report.woken = woken;
+    return report;
+}
+
+/// Until the backend is gone, what it held is not free.
+void Conductor::wait_for_exit(std::size_t session) {
+    const int pid = players_[session]->pid();
+    const auto give_up_at = Clock::now() + exit_wait_max;
+    while (watch_.has_backend(pid)) {
+        if (Clock::now() > give_up_at) throw StageFault(fmt::format("the backend {} does not exit", pid));
+        std::this_thread::sleep_for(microseconds(200));
+    }
+}
+
+/// Who of the waiters is not in a queue any more. They are still stopped.
+std::vector<std::size_t> Conductor::freed_waiters() {
+    if (waiters_.empty()) return {};
+    std::vector<int> pids;
+    for (const Waiter& waiting : waiters_) pids.push_back(players_[waiting.session]->pid());
+    const auto blockers = watch_.blockers(pids);
+    std::vector<std::size_t> freed;
+    for (Waiter& waiting : waiters_) {
+        const auto at = blockers.find(players_[waiting.session]->pid());
+        if (at == blockers.end() || at->second.empty()) {
+            freed.push_back(waiting.session);
+        } else {
+            bool others = false;
+            waiting.blocked_by = sessions_of(at->second, others);
+        }
+    }
+    return freed;
+}
+
+/// Lets those go on that the event has freed, one at a time. Each may free others, or wait again.
+void Conductor::wake_the_freed(Event& event) {
+    for (std::size_t count = 0; count < wakes_max; ++count) {
+        const std::vector<std::size_t> freed = freed_waiters();
+        if (freed.empty()) return;
+        std::size_t taken = 0;
+        if (freed.size() > 1) {
+            const std::size_t choice = event.wake_choices.size();
+            if (choice < event.move.wake_order.size()) taken = event.move.wake_order[choice];
+            if (taken >= freed.size()) throw StageFault("a waiter that was free before is not free now");
+            event.wake_choices.push_back({freed, taken});
+        }
+        const std::size_t session = freed[taken];
+        std::erase_if(waiters_, [&](const Waiter& waiting) { return waiting.session == session; });
+        if (options_.may_stop_backends) resume_process(players_[session]->pid());
+        event.reports.push_back(settle(session, true));
+    }
+    throw StageFault("one event frees waiters without end");
+}
+
+/// The deadlock detector of a session that waits runs when deadlock_timeout has passed since it began to wait, and only
+/// once; the timer's signal is kept for a process that is stopped.
+/// Source: PostgreSQL's src/backend/storage/lmgr/proc.c, ProcSleep
+StepReport Conductor::run_deadlock_check(std::size_t session) {
+    Player& player = *players_[session];
+    const Waiter before = *waiter(session);
+    std::this_thread::sleep_until(before.since + options_.deadlock_timeout + milliseconds(1));
+    if (options_.may_stop_backends) resume_process(player.pid());
+    const auto give_up_at = Clock::now() + detector_wait_max;
+    const AsyncSession* const link[] = {&player.link()};
+    while (!wait_for_any(link, milliseconds(1))) {
+        StepReport report;
+        // A cycle that only the order of a queue closes is opened by changing that order: then nobody fails.
+        const bool still_waits = look_at_wait(session, report);
+        if (still_waits) waiter(session)->blocked_by = report.blocked_by;
+        const std::vector<std::size_t> cycle = deadlocked();
+        if (!still_waits || std::ranges::find(cycle, session) == cycle.end()) break;
+        if (Clock::now() > give_up_at) throw StageFault("the deadlock detector had run before the cycle was closed");
+    }
+    std::erase_if(waiters_, [&](const Waiter& waiting) { return waiting.session == session; });
+    return settle(session, false);
+}
+
+Event Conductor::perform(const Move& move) {
+    Event event;
+    event.move = move;
+    if (move.kind == Move::Kind::deadlock_check) {
+        event.reports.push_back(run_deadlock_check(move.session));
+    } else {
+        const OwnTimeout timeout = own_timeout_of(scenario_->sessions[move.session]);
+        const bool runs_out = move.kind == Move::Kind::time_out;
+        players_[move.session]->start_with_timeout(move.step, runs_out ? timeout : OwnTimeout::none);
+        event.reports.push_back(settle(move.session, false, runs_out));
+        event.may_time_out = !runs_out && timeout != OwnTimeout::none && event.reports.front().is_waiting();
+    }
+    wake_the_freed(event);
+    for (const StepReport& report : event.reports) event.footprint.unite(report.footprint);
+    if (move.kind == Move::Kind::deadlock_check) event.footprint.everything = true;
+    look_at_invariants(event);
+    return event;
+}
+
+InvariantAnswer Conductor::ask(std::size_t index) {
+    InvariantAnswer answer;
+    answer.invariant = index;
+    try {
+        watch_.run_script(fmt::format("SET lock_timeout = {}", invariant_lock_wait.count()));
+        const Rows rows = query(watch_.session(), {"race.invariant", scenario_->invariants[index].sql});
+        for (std::size_t column = 0; column < rows.columns(); ++column) {
+            answer.columns.emplace_back(rows.column_name(column));
+        }
+        for (const Row row : rows) {
+            std::vector<std::optional<std::string>> values;
+            for (std::size_t column = 0; column < rows.columns(); ++column) values.push_back(row.optional_text(column));
+            answer.rows.push_back(std::move(values));
+        }
+    } catch (const ServerError& error) {
+        answer.readable = false;
+        answer.problem = error.what();
+    }
+    return answer;
+}
+
+void Conductor::look_at_invariants(Event& event) {
+    for (std::size_t i = 0; i < scenario_->invariants.size(); ++i) {
+        if (!scenario_->invariants[i].always) continue;
+        const InvariantAnswer answer = ask(i);
+        if (answer.readable && !answer.rows.empty()) event.violated.push_back(scenario_->invariants[i].name);
+    }
+}
+
+std::vector<std::string> Conductor::look() {
+    std::vector<std::string> violated;
+    for (std::size_t i = 0; i < scenario_->invariants.size(); ++i) {
+        const InvariantAnswer answer = ask(i);
+        if (answer.readable && !answer.rows.empty()) violated.push_back(scenario_->invariants[i].name);
+    }
+    return violated;
+}
+
+Ending Conductor::finish() {
+    Ending ending;
+    if (!waiters_.empty()) {
+        ending.kind = Ending::Kind::stuck;
+        for (const Waiter& waiting : waiters_) {
+            ending.problem += fmt::format("{}{} waits for ever", ending.problem.empty() ? "" : ", ",
+                                          scenario_->sessions[waiting.session].name);
+        }
+    }
+    for (const auto& player : players_) {
+        // What a session left open is undone, as by an application that goes away.
+        if (player->has_link() && waiter(player->index()) == nullptr && player->link().in_transaction()) {
+            if (waiters_.empty()) player->run_aside("ROLLBACK");
+        }
+    }
+    for (std::size_t i = 0; i < scenario_->invariants.size(); ++i) ending.answers.push_back(ask(i));
+    if (options_.keep_final_state) ending.final_state = arena_->final_state();
+    return ending;
+}
+
+}  // namespace rowlock::race

@@ -1,0 +1,421 @@
+#include "race/explorer.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/contract.hpp"
+#include "race/happens_before.hpp"
+
+namespace rowlock::race {
+
+namespace {
+
+/// A move that was explored from a state, with what it touched there; not to be repeated until something dependent
+/// has happened.
+struct Sleeper {
+    Move move;
+    Footprint footprint;
+    std::vector<std::size_t> sessions;  ///< The mover, and whom it woke.
+};
+
+struct Node {
+    std::vector<Move> moves{};
+    std::vector<Move> to_explore{};
+    std::vector<Move> explored{};
+    std::vector<Sleeper> sleeping{};
+    Event event{};
+    std::size_t preemptions = 0;  ///< Before this node's move.
+    std::vector<WakeChoice> wake_choices{};
+};
+
+bool contains(const std::vector<Move>& moves, const Move& move) {
+    return std::ranges::find(moves, move) != moves.end();
+}
+
+/// Sending a step and sending it so that its time-out runs out are two ways of one process to go on.
+bool same_process(const Move& one, const Move& other) {
+    const bool one_checks = one.kind == Move::Kind::deadlock_check;
+    const bool other_checks = other.kind == Move::Kind::deadlock_check;
+    return one_checks == other_checks && one.session == other.session;
+}
+
+std::vector<std::size_t> participants(const Event& event) {
+    std::vector<std::size_t> sessions{event.move.session};
+    for (const StepReport& report : event.reports) sessions.push_back(report.session);
+    return sessions;
+}
+
+bool is_independent(const Sleeper& sleeper, const Event& event) {
+    if (are_dependent(sleeper.footprint, event.footprint)) return false;
+    return std::ranges::none_of(sleeper.sessions, [&](std::size_t session) { return takes_part(event, session); });
+}
+
+/// An execution that differs from an earlier one with the same moves: something was left to chance.
+class Diverged : public StageFault {
+  public:
+    using StageFault::StageFault;
+};
+
+class Exploration {
+  public:
+    Exploration(Stage& stage, const ExplorerOptions& options, const OnExecution& on_execution)
+        : stage_(stage), options_(options), on_execution_(on_execution), symmetric_(has_copies()) {}
+
+    ExplorationSummary run() {
+        summary_.used_symmetry = symmetric_;
+        bool going = true;
+        while (going) {
+            if (is_over_budget()) {
+                for (const Node& node : path_) summary_.open_branches += open_moves(node);
+                summary_.open_branches += path_.empty() ? 1U : 0U;
+                return summary_;
+            }
+            if (!play_with_reruns()) return summary_;
+            if (symmetry_failed_) {
+                // The copies turned out not to be alike where it counts: from the start, without.
+                symmetric_ = symmetry_failed_ = false;
+                summary_.used_symmetry = false;
+                summary_.executions = summary_.abandoned = 0;
+                path_.clear();
+                gates_.clear();
+                continue;
+            }
+            going = !stopped_ && next_branch();
+        }
+        summary_.exhausted = !stopped_;
+        return summary_;
+    }
+
+  private:
+    enum class End { complete, asleep };
+
+    [[nodiscard]] bool has_copies() const {
+        const std::set<std::size_t> groups(options_.groups.begin(), options_.groups.end());
+        return options_.reduce && groups.size() < options_.groups.size();
+    }
+
+    [[nodiscard]] bool is_over_budget() const {
+        return summary_.executions + summary_.abandoned >= options_.executions_max ||
+               (options_.is_out_of_time && options_.is_out_of_time());
+    }
+
+    /// False where an execution could not be had, however often it was tried.
+    bool play_with_reruns() {
+        const std::vector<Node> kept = path_;
+        for (std::size_t attempt = 0; attempt <= options_.reruns_max; ++attempt) {
+            try {
+                play();
+                return true;
+            } catch (const StageFault& fault) {
+                ++summary_.reruns;
+                summary_.problem = fault.what();
+                path_ = kept;
+            }
+        }
+        summary_.server_decided = true;
+        return false;
+    }
+
+    void play() {
+        stage_.restart();
+        for (std::size_t depth = 0; depth + 1 < path_.size(); ++depth) repeat(path_[depth]);
+        const std::size_t fresh_from = path_.empty() ? 0 : path_.size() - 1;
+        if (!path_.empty()) perform_current(path_.back());
+        End end = extend();
+        if (end == End::complete) end = finish();
+        if (end != End::complete) ++summary_.abandoned;
+        if (symmetric_ && gates_.empty()) set_gates();
+        if (symmetric_ && end == End::complete) check_gates();
+        if (options_.reduce) find_races(fresh_from);
+    }
+
+    /// Up to the node where this execution leaves the one before, everything must happen as it did.
+    void repeat(const Node& node) {
+        const Event event = stage_.perform(node.event.move);
+        bool same = event.reports.size() == node.event.reports.size();
+        for (std::size_t i = 0; same && i < event.reports.size(); ++i) {
+            const StepReport& now = event.reports[i];
+            const StepReport& before = node.event.reports[i];
+            same = now.session == before.session && now.verdict == before.verdict;
+        }
+        if (!same) throw Diverged("the same moves had another effect than before");
+    }
+
+    void perform_current(Node& node) {
+        const Move move = node.event.move;
+        node.event = stage_.perform(move);
+        add_wake_orders(node);
+        const Move time_out{Move::Kind::time_out, move.session, move.step};
+        if (node.event.may_time_out && !contains(node.to_explore, time_out)) {
+            node.to_explore.insert(node.to_explore.begin(), time_out);
+        }
+    }
+
+    /// Where several waiters were free at once, each may go first.
+    void add_wake_orders(Node& node) {
+        const std::vector<WakeChoice>& choices = node.event.wake_choices;
+        for (std::size_t point = node.event.move.wake_order.size(); point < choices.size(); ++point) {
+            for (std::size_t other = 0; other < choices[point].sessions.size(); ++other) {
+                if (other == choices[point].taken || (options_.reduce && commutes(node.event, choices[point])))
+                    continue;
+                Move move = node.event.move;
+                move.wake_order.clear();
+                for (std::size_t i = 0; i < point; ++i) move.wake_order.push_back(choices[i].taken);
+                move.wake_order.push_back(other);
+                if (!contains(node.to_explore, move)) node.to_explore.insert(node.to_explore.begin(), move);
+            }
+        }
+    }
+
+    /// True where all that the freed sessions did in this event is independent of each other.
+    static bool commutes(const Event& event, const WakeChoice& choice) {
+        for (std::size_t i = 0; i < event.reports.size(); ++i) {
+            for (std::size_t j = i + 1; j < event.reports.size(); ++j) {
+                const StepReport& one = event.reports[i];
+                const StepReport& other = event.reports[j];
+                if (!one.woken || !other.woken) continue;
+                if (std::ranges::find(choice.sessions, one.session) == choice.sessions.end()) continue;
+                if (one.is_waiting() || other.is_waiting() || one.session == other.session ||
+                    are_dependent(one.footprint, other.footprint)) {
+                    return false;
+                }
+            }
+        }
+        return true;
+    }
+
+    std::vector<Sleeper> sleepers_after(const Node& node) const {
+        std::vector<Sleeper> still;
+        for (const Sleeper& sleeper : node.sleeping) {
+            if (is_independent(sleeper, node.event)) still.push_back(sleeper);
+        }
+        return still;
+    }
+
+    [[nodiscard]] std::size_t preemptions_after(const Node& node, std::size_t depth) const {
+        if (depth == 0) return 0;
+        const std::size_t before = path_[depth - 1].event.move.session;
+        const bool could_go_on = std::ranges::any_of(
+            node.moves, [&](const Move& move) { return move.kind == Move::Kind::step && move.session == before; });
+        return node.preemptions + (could_go_on && node.event.move.session != before ? 1 : 0);
+    }
+
+    [[nodiscard]] bool is_allowed(const Node& node, std::size_t depth, const Move& move) const {
+        if (!options_.preemptions_max) return true;
+        Node trial;
+        trial.moves = node.moves;
+        trial.preemptions = node.preemptions;
+        trial.event.move = move;
+        return preemptions_after(trial, depth) <= *options_.preemptions_max;
+    }
+
+    End extend() {
+        while (true) {
+            Node node;
+            node.moves = stage_.moves();
+            const std::size_t depth = path_.size();
+            std::erase_if(node.moves, [&](const Move& move) { return is_held_back(move, depth); });
+            if (node.moves.empty()) return End::complete;
+            if (depth > 0) {
+                node.preemptions = preemptions_after(path_.back(), depth - 1);
+                if (options_.reduce) node.sleeping = sleepers_after(path_.back());
+            }
+            if (!choose(node, depth)) return End::asleep;
+            path_.push_back(std::move(node));
+            perform_current(path_.back());
+        }
+    }
+
+    /// The first move from a state: the session that is running goes on where it can.
+    bool choose(Node& node, std::size_t depth) {
+        std::vector<Move> awake;
+        for (const Move& move : node.moves) {
+            const bool sleeps = std::ranges::any_of(node.sleeping, [&](const Sleeper& s) { return s.move == move; });
+            if (!sleeps && is_allowed(node, depth, move)) awake.push_back(move);
+        }
+        if (awake.empty()) return false;
+        Move first = awake.front();
+        if (depth > 0) {
+            const auto same = std::ranges::find(awake, path_.back().event.move.session, &Move::session);
+            if (same != awake.end()) first = *same;
+        }
+        node.event.move = first;
+        for (const Move& move : awake) {
+            // Which waiter's detector runs, and whether a time-out does, is never found by a race: all are taken.
+            const bool is_wanted = !options_.reduce || move.kind != Move::Kind::step;
+            if (is_wanted && move != first) node.to_explore.push_back(move);
+        }
+        return true;
+    }
+
+    End finish() {
+        Execution execution;
+        for (const Node& node : path_) execution.events.push_back(node.event);
+        execution.ending = stage_.finish();
+        ++summary_.executions;
+        stopped_ = !on_execution_(execution);
+        return End::complete;
+    }
+
+    /// For each pair that might have happened the other way round: somebody who leads there must be tried first.
+    void find_races(std::size_t fresh_from) {
+        std::vector<const Event*> events;
+        for (const Node& node : path_) events.push_back(&node.event);
+        const HappensBefore order(events, gate_order());
+        for (std::size_t later = fresh_from; later < events.size(); ++later) {
+            for (std::size_t earlier = 0; earlier < later; ++earlier) {
+                if (order.is_race(earlier, later)) add_reversal(path_[earlier], order.initials(earlier, later));
+            }
+        }
+    }
+
+    static void add_reversal(Node& node, const std::vector<Move>& initials) {
+        const auto is_known = [&](const Move& move) {
+            const auto same = [&](const Move& other) { return same_process(move, other); };
+            return same(node.event.move) || std::ranges::any_of(node.to_explore, same) ||
+                   std::ranges::any_of(node.explored, same);
+        };
+        if (std::ranges::any_of(initials, is_known)) return;
+        for (const Move& wanted : initials) {
+            for (const Move& move : node.moves) {
+                if (!same_process(move, wanted)) continue;
+                node.to_explore.push_back(move);
+                return;
+            }
+        }
+        // A detector that finds no cycle here can't be what comes first; the cycle needs the event itself.
+        const bool only_detectors =
+            std::ranges::all_of(initials, [](const Move& move) { return move.kind == Move::Kind::deadlock_check; });
+        if (only_detectors) return;
+        // None of them can move here, which the theory does not foresee: then everybody is tried.
+        for (const Move& move : node.moves) {
+            if (!is_known(move)) node.to_explore.push_back(move);
+        }
+    }
+
+    /// Any execution has a mirror image in which the copies of a session come to one certain step in their order; so
+    /// only that order is played: a copy is held back there until the one before it has passed. The step is the first
+    /// that two copies can't do in either order alike, since earlier ones are not ordered anyway.
+    void set_gates() {
+        for (const Node& node : path_) {
+            const std::size_t group = options_.groups[node.event.move.session];
+            const bool matters = are_dependent(node.event.footprint, node.event.footprint);
+            if (matters && !gates_.contains(group)) gates_[group] = node.event.move.step;
+        }
+        for (std::size_t depth = 0; depth < path_.size(); ++depth) {
+            std::erase_if(path_[depth].moves, [&](const Move& move) { return is_held_back(move, depth); });
+        }
+    }
+
+    [[nodiscard]] bool has_passed(std::size_t session, std::size_t step, std::size_t depth) const {
+        for (std::size_t i = 0; i < depth; ++i) {
+            const Move& move = path_[i].event.move;
+            if (move.session == session && move.step == step && move.kind != Move::Kind::deadlock_check) return true;
+        }
+        return false;
+    }
+
+    /// The copy before this one in its group, if there is one.
+    [[nodiscard]] std::optional<std::size_t> copy_before(std::size_t session) const {
+        for (std::size_t other = session; other-- > 0;) {
+            if (options_.groups[other] == options_.groups[session]) return other;
+        }
+        return std::nullopt;
+    }
+
+    [[nodiscard]] bool is_held_back(const Move& move, std::size_t depth) const {
+        if (!symmetric_ || move.kind == Move::Kind::deadlock_check) return false;
+        const auto gate = gates_.find(options_.groups[move.session]);
+        if (gate == gates_.end() || move.step != gate->second) return false;
+        const auto before = copy_before(move.session);
+        return before && !has_passed(*before, gate->second, depth);
+    }
+
+    /// An execution that ends with a copy held back, or short of its gate, can't be told from its mirror images.
+    void check_gates() {
+        const std::size_t depth = path_.size();
+        for (std::size_t session = 0; session < options_.groups.size() && symmetric_; ++session) {
+            const auto gate = gates_.find(options_.groups[session]);
+            const bool is_copy = std::ranges::count(options_.groups, options_.groups[session]) > 1;
+            if (!is_copy || gate == gates_.end()) continue;
+            if (!has_passed(session, gate->second, depth)) symmetry_failed_ = true;
+        }
+    }
+
+    /// Passing a gate lets the next copy come to it.
+    [[nodiscard]] std::set<std::pair<std::size_t, std::size_t>> gate_order() const {
+        std::set<std::pair<std::size_t, std::size_t>> order;
+        std::map<std::size_t, std::size_t> passed_at;
+        for (std::size_t i = 0; i < path_.size() && symmetric_; ++i) {
+            const Move& move = path_[i].event.move;
+            const auto gate = gates_.find(options_.groups[move.session]);
+            if (gate == gates_.end() || move.step != gate->second || passed_at.contains(move.session)) continue;
+            passed_at[move.session] = i;
+            const auto before = copy_before(move.session);
+            if (before && passed_at.contains(*before)) order.emplace(passed_at[*before], i);
+        }
+        return order;
+    }
+
+    static std::size_t open_moves(const Node& node) {
+        return static_cast<std::size_t>(
+            std::ranges::count_if(node.to_explore, [&](const Move& move) { return !contains(node.explored, move); }));
+    }
+
+    /// Back to the deepest state with something left to try.
+    bool next_branch() {
+        while (!path_.empty()) {
+            Node& node = path_.back();
+            node.explored.push_back(node.event.move);
+            if (options_.reduce) {
+                node.sleeping.push_back({node.event.move, node.event.footprint, participants(node.event)});
+            }
+            for (const Move& move : node.to_explore) {
+                const bool sleeps =
+                    std::ranges::any_of(node.sleeping, [&](const Sleeper& s) { return s.move == move; });
+                if (sleeps || contains(node.explored, move) || !is_allowed(node, path_.size() - 1, move)) continue;
+                const Move chosen = move;
+                node.event = Event{};
+                node.event.move = chosen;
+                return true;
+            }
+            path_.pop_back();
+        }
+        return false;
+    }
+
+    Stage& stage_;
+    const ExplorerOptions& options_;
+    const OnExecution& on_execution_;
+    ExplorationSummary summary_;
+    std::vector<Node> path_;
+    std::map<std::size_t, std::size_t> gates_;  ///< Of each group, the step where its copies are kept in order.
+    bool symmetric_;
+    bool symmetry_failed_ = false;
+    bool stopped_ = false;
+};
+
+}  // namespace
+
+ExplorationSummary explore(Stage& stage, const ExplorerOptions& options, const OnExecution& on_execution) {
+    return Exploration(stage, options, on_execution).run();
+}
+
+std::size_t count_preemptions(const Execution& execution) {
+    std::size_t preemptions = 0;
+    for (std::size_t i = 1; i < execution.events.size(); ++i) {
+        const Event& before = execution.events[i - 1];
+        const std::size_t session = before.move.session;
+        if (execution.events[i].move.session == session) continue;
+        const bool waits = std::ranges::any_of(
+            before.reports, [&](const StepReport& report) { return report.session == session && report.is_waiting(); });
+        const bool goes_on =
+            std::any_of(execution.events.begin() + static_cast<std::ptrdiff_t>(i), execution.events.end(),
+                        [&](const Event& event) { return event.move.session == session; });
+        preemptions += !waits && goes_on ? 1U : 0U;
+    }
+    return preemptions;
+}
+
+}  // namespace rowlock::race

@@ -1,0 +1,27 @@
+// Verdicts as one HTML file with nothing outside of it, the timeline as inline SVG; and graphs for Graphviz.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "race/checker.hpp"
+#include "race/scenario.hpp"
+
+namespace rowlock::race {
+
+struct HtmlSection {
+    std::string title;
+    std::string body;
+    bool bad = false;
+};
+
+[[nodiscard]] HtmlSection html_section(const Scenario& scenario, const CheckResult& result);
+[[nodiscard]] std::string report_html(const std::vector<HtmlSection>& sections);
+
+/// The timeline alone.
+[[nodiscard]] std::string timeline_svg(const Scenario& scenario, const Execution& execution);
+
+/// Who waited for whom in the first finding, with the steps on the edges; a cycle is a deadlock.
+[[nodiscard]] std::string report_dot(const Scenario& scenario, const CheckResult& result);
+
+}  // namespace rowlock::race

@@ -1,0 +1,38 @@
+// Where a scenario is played: the explorer decides what happens next, and a stage makes it happen. The real one runs
+// on a server (conductor.hpp), a simulated one in the tests.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "race/execution.hpp"
+
+namespace rowlock::race {
+
+class Stage {
+  public:
+    Stage() = default;
+    Stage(const Stage&) = delete;
+    Stage& operator=(const Stage&) = delete;
+    virtual ~Stage() = default;
+
+    /// Puts everything back to where an execution starts.
+    virtual void restart() = 0;
+    /// What can happen next, in order of the sessions. Empty at the end.
+    virtual std::vector<Move> moves() = 0;
+    /// Makes it happen, and waits until every session is done or known to wait.
+    virtual Event perform(const Move& move) = 0;
+    /// Asks every invariant now, in the middle of an execution; the names of those that do not hold.
+    virtual std::vector<std::string> look() = 0;
+    /// Looks at the end state. No further move.
+    virtual Ending finish() = 0;
+};
+
+/// The stage did something that a rerun may do differently: the execution is void, and is run again.
+class StageFault : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
+};
+
+}  // namespace rowlock::race

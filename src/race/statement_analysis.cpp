@@ -1,0 +1,183 @@
+#include "race/statement_analysis.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "race/sql_tokens.hpp"
+
+namespace rowlock::race {
+
+namespace {
+
+template <std::size_t size>
+bool has_any(const Reach& reach, const std::array<std::string_view, size>& words) {
+    return std::ranges::any_of(words, [&](std::string_view word) { return reach.words.contains(word); });
+}
+
+/// What depends on the clock, on ids that the server gives out in order, or on what others hold just now.
+constexpr std::array<std::string_view, 40> surroundings_words{"now",
+                                                              "current_timestamp",
+                                                              "current_date",
+                                                              "current_time",
+                                                              "localtime",
+                                                              "localtimestamp",
+                                                              "clock_timestamp",
+                                                              "statement_timestamp",
+                                                              "transaction_timestamp",
+                                                              "timeofday",
+                                                              "pg_locks",
+                                                              "pg_lock_status",
+                                                              "pg_blocking_pids",
+                                                              "pg_stat_activity",
+                                                              "pg_stat_get_activity",
+                                                              "pg_current_xact_id",
+                                                              "pg_current_xact_id_if_assigned",
+                                                              "txid_current",
+                                                              "txid_current_if_assigned",
+                                                              "txid_current_snapshot",
+                                                              "txid_status",
+                                                              "pg_xact_status",
+                                                              "pg_current_snapshot",
+                                                              "pg_snapshot_xmin",
+                                                              "pg_snapshot_xmax",
+                                                              "pg_visible_in_snapshot",
+                                                              "pg_export_snapshot",
+                                                              "pg_prepared_xacts",
+                                                              "pg_isolation_test_session_is_blocked",
+                                                              "age",
+                                                              "xmin",
+                                                              "xmax",
+                                                              "ctid",
+                                                              "cmin",
+                                                              "cmax",
+                                                              "tableoid",
+                                                              "pg_terminate_backend",
+                                                              "pg_cancel_backend",
+                                                              "pg_wal_lsn_diff",
+                                                              "pg_current_wal_lsn"};
+
+/// What looks at others without waiting for them, tells them something, or changes more than rows.
+constexpr std::array<std::string_view, 33> global_words{"nowait",
+                                                        "skip",
+                                                        "listen",
+                                                        "unlisten",
+                                                        "notify",
+                                                        "pg_notify",
+                                                        "truncate",
+                                                        "create",
+                                                        "alter",
+                                                        "drop",
+                                                        "vacuum",
+                                                        "analyze",
+                                                        "analyse",
+                                                        "cluster",
+                                                        "reindex",
+                                                        "refresh",
+                                                        "prepared",
+                                                        "transaction_read_only",
+                                                        "deferrable",
+                                                        "discard",
+                                                        "comment",
+                                                        "grant",
+                                                        "revoke",
+                                                        "copy",
+                                                        "import",
+                                                        "reassign",
+                                                        "checkpoint",
+                                                        "lo_create",
+                                                        "lo_import",
+                                                        "lo_unlink",
+                                                        "pg_advisory_unlock_all",
+                                                        "constraints",
+                                                        "pg_sleep"};
+
+bool tries_a_lock(const Reach& reach) {
+    return std::ranges::any_of(reach.words,
+                               [](const std::string& word) { return word.starts_with("pg_try_advisory"); });
+}
+
+constexpr std::array<std::string_view, 7> setting_words{"set",     "show",    "reset", "savepoint",
+                                                        "release", "declare", "close"};
+constexpr std::array<std::string_view, 9> query_words{"select", "insert", "update", "delete", "merge",
+                                                      "values", "table",  "with",   "("};
+
+/// `FOR UPDATE` and its weaker forms, wherever the text or what it runs has them.
+LockModes row_locks_of(const Reach& reach) {
+    if (!reach.words.contains("for")) return 0;
+    LockModes modes = 0;
+    const bool has_key = reach.words.contains("key");
+    if (reach.words.contains("share")) {
+        modes = static_cast<LockModes>(modes | lock_mode::row_for_share | (has_key ? lock_mode::row_for_key_share : 0));
+    }
+    if (reach.words.contains("update")) {
+        modes = static_cast<LockModes>(modes | lock_mode::any_row_update);
+    }
+    return modes;
+}
+
+/// `INSERT INTO t … VALUES (…)`, where nothing that it runs names the table again.
+ResourceId insert_target(std::string_view statement, const Reach& reach, const Catalog& catalog) {
+    const std::vector<std::string> words = sql_code_words(statement);
+    if (words.size() < 4 || words[0] != "insert" || words[1] != "into" || reach.words.contains("select")) return 0;
+    if (reach.words.contains("conflict") || reach.unbounded) return 0;
+    const auto [at, end] = catalog.relations_by_name.equal_range(words[2]);
+    if (at == end || std::next(at) != end) return 0;
+    const auto named = reach.named.find(at->second);
+    return named != reach.named.end() && named->second == 1 ? at->second : 0;
+}
+
+}  // namespace
+
+StatementKind kind_of_statement(std::string_view statement) {
+    const std::vector<std::string> words = sql_code_words(statement);
+    const auto word = [&](std::size_t index) { return index < words.size() ? words[index] : std::string(); };
+    const std::string& first = word(0);
+    if (first == "begin" || (first == "start" && word(1) == "transaction")) return StatementKind::begin;
+    if (word(1) == "prepared" || (first == "prepare" && word(1) == "transaction")) return StatementKind::other;
+    if (first == "commit" || first == "end") return StatementKind::commit;
+    if (first == "rollback" || first == "abort") {
+        return std::ranges::find(words, "to") != words.end() ? StatementKind::rollback_to : StatementKind::rollback;
+    }
+    if (std::ranges::find(setting_words, first) != setting_words.end()) {
+        // A cursor's query is run where it is fetched from, but its snapshot is taken here.
+        return first == "declare" || word(1) == "constraints" ? StatementKind::other : StatementKind::setting;
+    }
+    if (first == "lock") return StatementKind::lock_table;
+    if (std::ranges::find(query_words, first) != query_words.end()) return StatementKind::query;
+    return StatementKind::other;
+}
+
+bool reads_surroundings(const Reach& reach) {
+    return has_any(reach, surroundings_words);
+}
+
+Analysis analyse(std::string_view text, const Catalog& catalog) {
+    Analysis analysis;
+    const std::vector<std::string_view> statements = sql_statements(text);
+    for (const std::string_view statement : statements) analysis.statements.push_back(kind_of_statement(statement));
+    analysis.reach = reach_of(text, catalog);
+    const Reach& reach = analysis.reach;
+    analysis.everything = reads_surroundings(reach) || has_any(reach, global_words) || tries_a_lock(reach);
+    for (const std::string& word : reach.words) {
+        if (!word.starts_with("pg_advisory")) continue;
+        analysis.names_advisory = true;
+        analysis.unlocks_advisory = analysis.unlocks_advisory || word.starts_with("pg_advisory_unlock");
+    }
+    analysis.row_locks = row_locks_of(reach);
+    if (statements.size() == 1) analysis.inserted_only = insert_target(statements[0], reach, catalog);
+    analysis.only_inserts = !reach.words.contains("update") && !reach.words.contains("delete") &&
+                            !reach.words.contains("merge") && !reach.unbounded && reach.by_foreign_key.empty();
+    return analysis;
+}
+
+bool changes_more_than_rows(std::string_view text) {
+    static constexpr std::array<std::string_view, 22> words{
+        "create",    "alter",     "drop",  "truncate", "vacuum",  "analyze",   "analyse",  "cluster",
+        "reindex",   "refresh",   "grant", "revoke",   "comment", "prepared",  "security", "import",
+        "lo_create", "lo_import", "copy",  "reassign", "discard", "checkpoint"};
+    const std::vector<std::string> found = sql_words(text);
+    return std::ranges::any_of(found,
+                               [](const std::string& word) { return std::ranges::find(words, word) != words.end(); });
+}
+
+}  // namespace rowlock::race

@@ -1,0 +1,51 @@
+// What can be told of a step from its text, before it runs.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "race/catalog.hpp"
+
+namespace rowlock::race {
+
+/// What a statement does to the transaction it runs in.
+enum class StatementKind {
+    begin,
+    commit,
+    rollback,
+    rollback_to,  ///< Gives back what was locked since the savepoint.
+    setting,      ///< SET, SHOW, SAVEPOINT, RELEASE …: touches no table and takes no snapshot.
+    lock_table,   ///< Takes no snapshot either.
+    query,        ///< SELECT, INSERT, UPDATE, DELETE, MERGE, VALUES, TABLE, WITH: may be wrapped in BEGIN … COMMIT.
+    other,        ///< DDL, CALL, DO, FETCH, VACUUM …
+};
+
+[[nodiscard]] StatementKind kind_of_statement(std::string_view statement);
+
+struct Analysis {
+    std::vector<StatementKind> statements{};
+    Reach reach{};
+    /// Depends on more than tables and locks: clocks, NOWAIT, SKIP LOCKED, DDL …
+    bool everything = false;
+    bool unlocks_advisory = false;
+    bool names_advisory = false;
+    /// Row locks that its text may take; what foreign keys take is not in it.
+    LockModes row_locks = 0;
+    /// A table into which plain VALUES are inserted, and which nothing that runs could read; else 0.
+    ResourceId inserted_only = 0;
+    bool only_inserts = false;  ///< It changes no row that was there.
+
+    [[nodiscard]] bool is_single(StatementKind kind) const { return statements.size() == 1 && statements[0] == kind; }
+};
+
+[[nodiscard]] Analysis analyse(std::string_view text, const Catalog& catalog);
+
+/// True for text whose value depends on the clock, ids of transactions or backends, or other sessions' locks.
+[[nodiscard]] bool reads_surroundings(const Reach& reach);
+
+/// True for text after which the tables can't be put back as data: DDL, TRUNCATE, roles, statistics.
+[[nodiscard]] bool changes_more_than_rows(std::string_view text);
+
+}  // namespace rowlock::race

@@ -222,7 +222,8 @@ void add_race(CLI::App& app, Words& words) {
     CLI::App* const checking =
         add_command(app, words, "race", "Run sessions through every distinct interleaving; show the one that breaks",
                     [&] { return race_check(context, race); });
-    checking->add_option("files", race.files, "Scenarios: sessions of SQL steps, and what must hold")->type_name("FILE");
+    checking->add_option("files", race.files, "Scenarios: sessions of SQL steps, and what must hold")
+        ->type_name("FILE");
     checking->add_option("--html", race.html, "Write a report for a browser")->type_name("FILE");
     checking->add_option("--junit", race.junit, "Write a JUnit file")->type_name("FILE");
     checking->add_option("--dot", race.dot, "Write who waited for whom, for Graphviz")->type_name("FILE");

@@ -99,7 +99,7 @@ class ServerError : public Error {
 /// `Database::try_transact` turns it into a value.
 class Busy : public ServerError {
   public:
-    Busy(ServerReport report, std::chrono::milliseconds limit,
+    Busy(const ServerReport& report, std::chrono::milliseconds limit,
          std::source_location where = std::source_location::current());
 
     /// How long the statement was allowed to wait.

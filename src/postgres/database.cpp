@@ -155,6 +155,7 @@ Database::~Database() = default;
 void Database::run(const TransactionPolicy& policy, const std::function<void(Transaction&)>& body,
                    std::source_location where) {
     require_limits(policy, where);
+    // NOLINTNEXTLINE(clang-analyzer-deadcode.DeadStores): it is read after every failed attempt
     const auto started = Clock::now();
     for (int number = 1;; ++number) {
         FailedAttempt failed{number, {}, Recovery::give_up, false};

@@ -145,14 +145,14 @@ void Transaction::State::fail(const FailedStatement& failed, std::source_locatio
         const std::string_view what = report.sqlstate.empty() ? "the connection was lost" : "the session is over";
         throw ConnectionError(fmt::format("{}: {}", what, report.message), failed.recovery, report.sqlstate, where);
     }
-    if (report.sqlstate == lock_not_available) throw Busy(std::move(report), policy.lock_wait_max, where);
+    if (report.sqlstate == lock_not_available) throw Busy(report, policy.lock_wait_max, where);
     // statement_timeout stands in for the deadline of a locking statement. What else cancels comes earlier than that,
     // or says so, where the server's messages are English.
     const auto elapsed = std::chrono::steady_clock::now() - flushed_at_;
     if (report.sqlstate == query_canceled && waited_for_locks && elapsed >= policy.lock_wait_max &&
         !report.message.ends_with("user request")) {
         report.sqlstate = lock_not_available;
-        throw Busy(std::move(report), policy.lock_wait_max, where);
+        throw Busy(report, policy.lock_wait_max, where);
     }
     throw ServerError(std::move(report), failed.recovery, where);
 }
@@ -238,10 +238,10 @@ void Transaction::State::roll_back_to_savepoint(std::size_t acquisitions_before)
 Rows Transaction::execute(const Statement& statement, std::vector<Parameter> parameters, std::source_location where) {
     std::vector<Query> queries;
     queries.push_back({statement, std::move(parameters)});
-    return std::move(execute_all(std::move(queries), where).back());
+    return std::move(execute_all(queries, where).back());
 }
 
-std::vector<Rows> Transaction::execute_all(std::vector<Query> queries, std::source_location where) {
+std::vector<Rows> Transaction::execute_all(const std::vector<Query>& queries, std::source_location where) {
     for (const Query& query : queries) require_parameters(query.parameters, where);
     for (const Query& query : queries) {
         state_.advise_against(query.statement);

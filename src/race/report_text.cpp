@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t column_min = 14;
 constexpr std::size_t shown_rows_max = 10;
 
-std::string padded(std::string text, std::size_t width) {
+std::string padded(const std::string& text, std::size_t width) {
     const std::size_t has = text_width(text);
     return has < width ? text + std::string(width - has, ' ') : text;
 }

@@ -1,16 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <exception>
 #include <functional>
-#include <latch>
 #include <map>
 #include <random>
-#include <thread>
 
 #include "cli/commands/commands.hpp"
+#include "cli/crowd.hpp"
 #include "cli/output.hpp"
 #include "cli/scratch_database.hpp"
 #include "postgres/session.hpp"
@@ -195,7 +192,7 @@ class AppendBench {
     }
 
     Exit run() {
-        std::vector<int> clients = options_.clients.empty() ? std::vector<int>{1, 8, 32} : options_.clients;
+        const std::vector<int> clients = options_.clients.empty() ? std::vector<int>{1, 8, 32} : options_.clients;
         Progress progress(context_.style);
         Table table({"way", "tenants", "clients", "appends/s", "median ms", "p99 ms", "× plain", "× article"});
         for (const int tenants : {1, many_tenants}) {
@@ -224,42 +221,23 @@ class AppendBench {
     }
 
     Figure measure(const Append& append, int tenants, int clients) {
-        std::atomic<bool> stop{false};
-        std::vector<std::vector<double>> latencies(static_cast<std::size_t>(clients));
-        std::vector<std::exception_ptr> faults(static_cast<std::size_t>(clients));
-        std::vector<std::unique_ptr<Session>> sessions;
-        for (int i = 0; i < clients; ++i) {
-            sessions.push_back(std::make_unique<Session>(scratch_.as_owner(), std::source_location::current()));
-        }
-        Clock::time_point start;
-        {
-            std::latch warm(clients + 1);  // and this thread
-            std::vector<std::jthread> threads;
-            for (std::size_t i = 0; i < latencies.size(); ++i) {
-                threads.emplace_back([&, i] {
-                    Client client{app_, owner_, *sessions[i], log_, std::minstd_rand(static_cast<unsigned>(i + 1))};
-                    try {
-                        warm_up(append, client, i);
-                    } catch (...) {
-                        faults[i] = std::current_exception();
-                    }
-                    warm.arrive_and_wait();
-                    try {
-                        while (!stop && !faults[i]) latencies[i].push_back(one(append, client, tenants));
-                    } catch (...) {
-                        faults[i] = std::current_exception();
-                    }
-                });
-            }
-            warm.arrive_and_wait();
-            start = Clock::now();
-            std::this_thread::sleep_for(std::chrono::duration<double>(options_.seconds));
-            stop = true;
-        }
-        const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-        for (const auto& fault : faults) {
-            if (fault) std::rethrow_exception(fault);
-        }
+        const auto count = static_cast<std::size_t>(clients);
+        std::vector<std::vector<double>> latencies(count);
+        std::vector<std::unique_ptr<Session>> sessions(count);
+        const auto client = [&](std::size_t i) {
+            return Client{app_, owner_, *sessions[i], log_, std::minstd_rand(static_cast<unsigned>(i + 1))};
+        };
+        run_crowd(count, [&](std::size_t i) {
+            sessions[i] = std::make_unique<Session>(scratch_.as_owner(), std::source_location::current());
+            warm_up(append, client(i), i);
+        });
+        const auto start = Clock::now();
+        const auto end = start + std::chrono::duration<double>(options_.seconds);
+        run_crowd(count, [&](std::size_t i) {
+            Client one_client = client(i);
+            while (Clock::now() < end) latencies[i].push_back(one(append, one_client, tenants));
+        });
+        const double seconds = seconds_since(start);
         std::vector<double> all;
         for (const auto& some : latencies) all.insert(all.end(), some.begin(), some.end());
         std::ranges::sort(all);
@@ -267,7 +245,7 @@ class AppendBench {
     }
 
     /// Connections opened and statements planned: what a client of a running service has behind it.
-    static void warm_up(const Append& append, Client& client, std::size_t number) {
+    static void warm_up(const Append& append, Client client, std::size_t number) {
         constexpr int appends = 8;
         const TenantId tenant(fmt::format("warm-up {}", number));
         for (int i = 0; i < appends; ++i) append(client, tenant);

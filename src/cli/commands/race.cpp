@@ -39,7 +39,7 @@ class InterruptWatch {
 };
 
 std::string read_file(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
+    const std::ifstream file(path, std::ios::binary);
     if (!file) throw InvalidInput(fmt::format("{} can't be read", path));
     std::stringstream text;
     text << file.rdbuf();

@@ -9,6 +9,7 @@
 #include "audit/audit_log_implementation.hpp"
 #include "audit/signing.hpp"
 #include "base/contract.hpp"
+#include "postgres/advisory_namespace.hpp"
 #include "postgres/transaction_state.hpp"
 #include "rowlock/error.hpp"
 
@@ -18,8 +19,6 @@ namespace {
 
 constexpr std::string_view head_lock_class = "audit head";
 constexpr std::string_view reserved_actions = "rowlock.";
-/// First half of the two-part advisory keys of this queue.
-constexpr int queue_namespace = 0x726c6171;  // "rlaq"
 
 /// Locks: one transaction-scoped advisory lock per tenant (or per hash, where two tenants' hashes meet), ascending,
 /// until the transaction ends. A fair queue: a crowd waiting on the row itself wakes two waiters at each handover, this
@@ -219,11 +218,11 @@ class Appending {
 
   private:
     Query queue_query() const {
-        if (batches_.size() == 1) return {join_queue_of_one, {queue_namespace, batches_[0].tenant}};
+        if (batches_.size() == 1) return {join_queue_of_one, {audit_queue_namespace.id, batches_[0].tenant}};
         std::vector<std::optional<std::string>> tenants;
         tenants.reserve(batches_.size());
         for (const TenantBatch& batch : batches_) tenants.emplace_back(batch.tenant.text());
-        return {join_queue, {queue_namespace, Parameter::array(tenants)}};
+        return {join_queue, {audit_queue_namespace.id, Parameter::array(tenants)}};
     }
 
     void add_lock_queries(const TenantBatch& batch, bool first_use, std::vector<Query>& queries) const {

@@ -65,9 +65,17 @@ ServerError::ServerError(ServerReport report, Recovery recovery, std::source_loc
     : Error(describe(report), recovery, where), report_(std::move(report)) {}
 
 Busy::Busy(const ServerReport& report, std::chrono::milliseconds limit, std::source_location where)
-    : ServerError(fmt::format("busy: a lock was not free within {} ms; {}", limit.count(), describe(report)), report,
-                  Recovery::run_again, where),
+    : ServerError(limit.count() == 0
+                      ? fmt::format("busy: a lock was not free at once; {}", describe(report))
+                      : fmt::format("busy: a lock was not free within {} ms; {}", limit.count(), describe(report)),
+                  report, Recovery::run_again, where),
       limit_(limit) {}
+
+Busy Busy::with_blockers(std::vector<Blocker> blockers) const {
+    Busy named = *this;
+    named.blockers_ = std::move(blockers);
+    return named;
+}
 
 std::string field_of(const PGresult* result, int code) {
     const char* const value = PQresultErrorField(result, code);

@@ -334,6 +334,12 @@ std::vector<std::string> Conductor::look() {
     return violated;
 }
 
+std::vector<LockLine> Conductor::held_locks() {
+    std::vector<int> pids;
+    for (const auto& player : players_) pids.push_back(player->pid());
+    return locks_.look(pids);
+}
+
 Ending Conductor::finish() {
     Ending ending;
     if (!waiters_.empty()) {

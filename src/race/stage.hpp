@@ -25,6 +25,8 @@ class Stage {
     virtual Event perform(const Move& move) = 0;
     /// Asks every invariant now, in the middle of an execution; the names of those that do not hold.
     virtual std::vector<std::string> look() = 0;
+    /// The locks that the sessions hold or wait for now, for people to read.
+    virtual std::vector<LockLine> held_locks() { return {}; }
     /// Looks at the end state. No further move.
     virtual Ending finish() = 0;
 };

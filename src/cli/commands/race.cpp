@@ -99,7 +99,8 @@ class RaceCommand {
         const race::OwnDatabase database(server_.connection(), database_name());
         race::Conductor conductor(scenario, conductor_options(database, replay.isolation));
         const race::ReplayOutcome outcome = race::play_again(scenario, replay, conductor);
-        for (const std::string& line : race::timeline_lines(scenario, outcome.execution, context_.style.width)) {
+        for (const std::string& line :
+             race::timeline_lines(scenario, race::timeline_of(scenario, outcome.execution), text_style())) {
             print_line(line);
         }
         bool broken = outcome.execution.ending.kind == race::Ending::Kind::stuck;
@@ -117,6 +118,12 @@ class RaceCommand {
 
   private:
     [[nodiscard]] static std::string database_name() { return fmt::format("rowlock_race_{}", getpid()); }
+
+    /// Where there is no terminal a page's width is right, since columns must end somewhere.
+    [[nodiscard]] race::TextStyle text_style() const {
+        const bool unlimited = context_.style.width == Style::unlimited;
+        return {unlimited ? race::TextStyle::default_width : context_.style.width, context_.style.color};
+    }
 
     [[nodiscard]] race::ConductorOptions conductor_options(const race::OwnDatabase& database,
                                                            const std::string& level) const {
@@ -153,7 +160,7 @@ class RaceCommand {
         if (context_.globals.json) {
             collected_.json.push_back(race::report_json(scenario, result));
         } else {
-            for (const std::string& line : race::report_lines(scenario, result, context_.style.width)) print_line(line);
+            for (const std::string& line : race::report_lines(scenario, result, text_style())) print_line(line);
         }
         if (!options_.dot.empty()) write_file(options_.dot, race::report_dot(scenario, result));
         if (options_.save_replay.empty() || result.findings.empty()) return;

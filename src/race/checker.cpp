@@ -87,22 +87,31 @@ class Checker {
         : scenario_(scenario), stage_(stage), options_(options), objection_(objection), started_(Clock::now()) {}
 
     CheckResult run() {
+        try {
+            play();
+        } catch (const StageStopped& stopped) {
+            result_.summary.server_decided = true;
+            result_.summary.problem = stopped.what();
+            return std::move(result_);
+        }
+        return finished();
+    }
+
+  private:
+    void play() {
         result_.scenario = scenario_.name;
         result_.interleavings = count_interleavings(scenario_);
         result_.names_isolation = names_isolation(scenario_);
         if (!scenario_.permutations.empty()) {
-            play_permutations();
-            return finished();
+            return play_permutations();
         }
         make_oracle();
         play_serial_orders();
         const auto total = interleavings(scenario_);
         if (!is_over() && (!total || *total > long_exploration)) play_with_few_preemptions();
         if (!is_over()) play_all();
-        return finished();
     }
 
-  private:
     CheckResult finished() {
         result_.stopped_at_first = options_.stop_at_first && !result_.findings.empty();
         for (Finding& finding : result_.findings) {
@@ -218,7 +227,12 @@ class Checker {
     bool take(const Execution& execution, bool serial) {
         const std::vector<Symptom> found = symptoms(execution);
         for (const Symptom& symptom : found) add(symptom, execution, serial);
-        for (const InvariantAnswer& answer : execution.ending.answers) result_.unreadable += answer.readable ? 0U : 1U;
+        for (const InvariantAnswer& answer : execution.ending.answers) {
+            if (answer.readable) continue;
+            ++result_.unreadable;
+            result_.unreadable_problem =
+                fmt::format("\"{}\": {}", scenario_.invariants[answer.invariant].name, answer.problem);
+        }
         if (found.empty() && good_.size() < kept_good_max) good_.push_back(execution);
         count_refusals(execution);
         result_.outcomes.insert(outcome_text(scenario_, execution));

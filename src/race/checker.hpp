@@ -61,6 +61,7 @@ struct CheckResult {
     std::size_t broken = 0;            ///< Executions with at least one finding.
     std::string interleavings{};       ///< Of all steps, as a number or "more than …".
     std::size_t unreadable = 0;        ///< Executions after which an invariant could not be asked.
+    std::string unreadable_problem{};  ///< Of the last of them.
     std::string oracle{};              ///< "session", "transaction", or why it is off.
     std::set<std::string> outcomes{};  ///< Final states with what each session saw.
     std::chrono::milliseconds elapsed{};

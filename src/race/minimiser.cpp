@@ -68,21 +68,33 @@ class Minimiser {
         return false;
     }
 
-    /// Takes an event up to where its session was last active.
+    /// Takes the next events of a session up to where it was last active, or its last ones down to where it goes on.
     bool bring_events_together() {
         if (count_preemptions(best_) <= 1) return false;
         const Moves moves = moves_of(best_);
-        for (std::size_t to = 1; to < moves.size(); ++to) {
-            if (moves[to].session == moves[to - 1].session) continue;
-            const auto start = moves.begin() + static_cast<std::ptrdiff_t>(to);
-            const auto next = std::ranges::find(start, moves.end(), moves[to - 1].session, &Move::session);
-            if (next == moves.end()) continue;
-            Moves moved = moves;
-            const auto first = moved.begin() + static_cast<std::ptrdiff_t>(to);
-            std::rotate(first, moved.begin() + (next - moves.begin()), moved.begin() + (next - moves.begin()) + 1);
-            if (accept(moved, false)) return true;
+        for (std::size_t end = 1; end < moves.size(); ++end) {
+            const std::size_t session = moves[end - 1].session;
+            std::size_t next = end;
+            while (next < moves.size() && moves[next].session != session) ++next;
+            if (next == end || next == moves.size()) continue;
+            std::size_t next_end = next;
+            while (next_end < moves.size() && moves[next_end].session == session) ++next_end;
+            std::size_t begin = end;
+            while (begin > 0 && moves[begin - 1].session == session) --begin;
+            for (std::size_t to = next_end; to > next; --to) {
+                if (accept(rotated(moves, end, next, to), false)) return true;
+            }
+            for (std::size_t from = begin; from < end; ++from) {
+                if (accept(rotated(moves, from, end, next), false)) return true;
+            }
         }
         return false;
+    }
+
+    static Moves rotated(Moves moves, std::size_t first, std::size_t middle, std::size_t last) {
+        const auto at = [&](std::size_t index) { return moves.begin() + static_cast<std::ptrdiff_t>(index); };
+        std::rotate(at(first), at(middle), at(last));
+        return moves;
     }
 
     bool end_a_session_early() {

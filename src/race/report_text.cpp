@@ -64,7 +64,7 @@ class ReportText {
     }
 
     void add_finding(const Finding& finding) {
-        add_wrapped(0, fmt::format("✗ {}", headline(finding)), Ink::bad);
+        add_wrapped(0, fmt::format("✗ {}", headline(finding.symptom)), Ink::bad);
         add_wrapped(2, extent_text(finding, result_), Ink::plain);
         const std::string schedule = schedule_text(scenario_, finding.execution);
         const bool is_shown = !shown_.insert(schedule).second;
@@ -91,9 +91,7 @@ class ReportText {
     void add_way_out(const Finding& finding) {
         add("");
         const std::string order = order_text(scenario_, finding);
-        if (!order.empty()) {
-            add(inked(style_, Ink::bad, "  ●") + inked(style_, Ink::strong, " What matters: " + order + "."));
-        }
+        if (!order.empty()) add_wrapped(2, fmt::format("● What matters: {}.", order), Ink::strong);
         add_wrapped(4, "The nearest schedule that holds:", Ink::plain);
         add_wrapped(6, schedule_text(scenario_, *finding.nearest_good), Ink::good);
     }
@@ -105,7 +103,7 @@ class ReportText {
         const Ink ink = code == 0 ? Ink::good : code == 1 ? Ink::bad : Ink::wait;
         add(inked(style_, ink, fmt::format("{} {}: {}", mark, on_one_line(result_.scenario, style_.width), verdict)));
         add_wrapped(2, verdict_line(result_), Ink::plain);
-        if (scenario_.invariants.empty()) {
+        if (scenario_.invariants.empty() && !result_.oracle.empty()) {
             add_wrapped(2, "no invariant is given; serial oracle: " + result_.oracle, Ink::faint);
         }
         for (const auto& [refusal, count] : result_.refusals) {
@@ -129,9 +127,9 @@ std::string level_text(const CheckResult& result) {
 
 }  // namespace
 
-std::string headline(const Finding& finding) {
-    const std::string& title = finding.symptom.title;
-    switch (finding.symptom.kind) {
+std::string headline(const Symptom& symptom) {
+    const std::string& title = symptom.title;
+    switch (symptom.kind) {
         case Symptom::Kind::invariant:
             return fmt::format("\"{}\" does not hold", title);
         case Symptom::Kind::stuck:
@@ -163,11 +161,12 @@ std::string verdict_line(const CheckResult& result) {
     if (result.listed && summary.exhausted) {
         return fmt::format("all {} permutations that the file lists, {}", summary.executions, level);
     }
-    if (summary.server_decided) return fmt::format("could not tell: {}; {}", summary.problem, what);
+    if (summary.server_decided) return fmt::format("{}; {}", summary.problem, what);
     if (result.stopped_at_first) return "stopped at the first finding; " + what;
     if (!summary.exhausted) return fmt::format("bounded: at least {} left; {}", summary.open_branches, what);
     if (result.unreadable > 0) {
-        return fmt::format("could not tell: an invariant could not be asked {} times; {}", result.unreadable, what);
+        return fmt::format("an invariant could not be asked, {} times: {}; {}", result.unreadable,
+                           result.unreadable_problem, what);
     }
     return fmt::format("exhausted: {}{}", what, summary.used_symmetry ? ", alike sessions counted once" : "");
 }

@@ -15,7 +15,7 @@ namespace rowlock::race {
                                                     const TextStyle& style);
 
 /// What is wrong, in a sentence.
-[[nodiscard]] std::string headline(const Finding& finding);
+[[nodiscard]] std::string headline(const Symptom& symptom);
 
 /// "1 preemption, 4 of 6 schedules show it"
 [[nodiscard]] std::string extent_text(const Finding& finding, const CheckResult& result);

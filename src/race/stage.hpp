@@ -37,4 +37,10 @@ class StageFault : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+/// Something that no rerun would change: the play ends here.
+class StageStopped : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
+};
+
 }  // namespace rowlock::race

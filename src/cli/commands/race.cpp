@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <sstream>
@@ -16,6 +17,7 @@
 #include "race/report_html.hpp"
 #include "race/report_json.hpp"
 #include "race/report_text.hpp"
+#include "race/scenario_lexer.hpp"
 #include "race/serial_oracle.hpp"
 #include "race/throwaway_cluster.hpp"
 #include "rowlock/error.hpp"
@@ -40,6 +42,10 @@ class InterruptWatch {
 
 std::string read_file(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
+    std::error_code ignored;
+    if (std::filesystem::is_directory(path, ignored)) {
+        throw InvalidInput(fmt::format("{} is a folder: name the scenario files in it", path));
+    }
     if (!file) throw InvalidInput(fmt::format("{} can't be read", path));
     std::stringstream text;
     text << file.rdbuf();
@@ -72,10 +78,15 @@ class RaceCommand {
         : context_(context), options_(options), progress_(context.style) {}
 
     void check_file(const std::string& path) {
-        const race::Scenario scenario = race::parse_scenario(read_file(path), path);
+        const std::string text = read_file(path);
+        const race::Scenario scenario = race::parse_scenario(text, path);
         std::vector<std::string> levels = scenario.isolations;
         if (levels.empty()) levels.emplace_back();
-        for (const std::string& level : levels) check_at(scenario, path, level);
+        try {
+            for (const std::string& level : levels) check_at(scenario, path, level);
+        } catch (const race::ScriptRefused& refused) {
+            race::SourceText(text, path).fail(refused.offset(), refused.what());
+        }
     }
 
     Exit finish() {
@@ -103,17 +114,15 @@ class RaceCommand {
              race::timeline_lines(scenario, race::timeline_of(scenario, outcome.execution), text_style())) {
             print_line(line);
         }
-        bool broken = outcome.execution.ending.kind == race::Ending::Kind::stuck;
-        for (const race::InvariantAnswer& answer : outcome.execution.ending.answers) {
-            if (answer.rows.empty()) continue;
-            broken = true;
-            print_line(fmt::format("the invariant \"{}\" is broken", scenario.invariants[answer.invariant].name));
-        }
+        print_line("");
         if (!outcome.divergence.empty()) {
             print_line(outcome.divergence);
             return Exit::undetermined;
         }
-        return broken ? Exit::finding : Exit::fine;
+        const std::vector<race::Symptom> symptoms = race::symptoms_of(scenario, outcome.execution, nullptr);
+        for (const race::Symptom& symptom : symptoms) print_line("✗ " + race::headline(symptom));
+        if (symptoms.empty()) print_line("✓ nothing is wrong with this schedule");
+        return symptoms.empty() ? Exit::fine : Exit::finding;
     }
 
   private:

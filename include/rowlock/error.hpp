@@ -74,7 +74,8 @@ struct ServerReport {
     std::string constraint{};
     std::string table{};
     std::string column{};
-    std::string statement{};  ///< The name of the rowlock statement, such as "audit.lock_head".
+    std::string statement{};   ///< The name of the rowlock statement, such as "audit.lock_head".
+    std::size_t position = 0;  ///< The character of the statement that the server points at, from 1; 0: none.
 };
 
 /// The server refused a statement.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 
 #include "postgres/sqlstate.hpp"
 
@@ -92,6 +93,7 @@ ServerReport report_of(const PGresult* result, std::string_view statement) {
     report.constraint = field_of(result, PG_DIAG_CONSTRAINT_NAME);
     report.table = field_of(result, PG_DIAG_TABLE_NAME);
     report.column = field_of(result, PG_DIAG_COLUMN_NAME);
+    report.position = static_cast<std::size_t>(std::atoll(field_of(result, PG_DIAG_STATEMENT_POSITION).c_str()));
     report.statement = std::string(statement);
     return report;
 }

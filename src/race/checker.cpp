@@ -176,8 +176,9 @@ class Checker {
         }
     }
 
-    ExplorerOptions explorer_options() const {
+    ExplorerOptions explorer_options() {
         ExplorerOptions explorer;
+        explorer.footprints = &footprints_;
         explorer.reduce = options_.reduce;
         explorer.executions_max = options_.executions_max;
         explorer.is_out_of_time = [this] { return is_out_of_time(); };
@@ -207,16 +208,21 @@ class Checker {
         (void)explore(stage_, explorer, [&](const Execution& execution) { return take(execution, false); });
     }
 
-    void play_all() {
+    void forget_counts() {
         for (Finding& finding : result_.findings) finding.count = 0;
         result_.broken = 0;
         result_.unreadable = 0;
         result_.outcomes.clear();
         result_.refusals.clear();
+    }
+
+    void play_all() {
+        forget_counts();
         ExplorerOptions explorer = explorer_options();
         if (options_.symmetry) {
             for (const SessionScript& session : scenario_.sessions) explorer.groups.push_back(session.group);
         }
+        explorer.on_restart = [this] { forget_counts(); };
         result_.summary = explore(stage_, explorer, [&](const Execution& execution) { return take(execution, false); });
     }
 
@@ -312,6 +318,7 @@ class Checker {
     Clock::time_point started_;
     CheckResult result_;
     std::optional<SerialOracle> oracle_;
+    StepFootprints footprints_;
     std::vector<Execution> good_;
     std::size_t played_ = 0;
 };

@@ -12,6 +12,8 @@ test: build
 bench: build
 	./build/rowlock bench append
 	./build/rowlock bench verify
+	./build/rowlock bench claim
+	./build/rowlock bench quota
 	./build/chain_benchmark
 
 build: setup

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/command_words.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/explain.hpp"
 #include "cli/output.hpp"
@@ -56,8 +57,9 @@ struct Words {
     LifecycleOptions lifecycle;
     BenchAppendOptions bench_append;
     BenchVerifyOptions bench_verify;
+    TableWords tables;
     std::vector<std::string> psql;
-    std::function<Exit()> chosen;
+    Chosen chosen;
 };
 
 void add_globals(CLI::App& app, Globals& globals) {
@@ -104,11 +106,13 @@ CLI::Validator from_one() {
         "");
 }
 
-CLI::App* add_command(CLI::App& app, Words& words, const char* name, const char* help, std::function<Exit()> command) {
+}  // namespace
+
+CLI::App* add_command(CLI::App& app, Chosen& chosen, const char* name, const char* help, Chosen command) {
     CLI::App* const added = app.add_subcommand(name, help);
     added->fallthrough();
     added->footer(command_closing_words);
-    added->callback([&words, command = std::move(command)] { words.chosen = command; });
+    added->callback([&chosen, command = std::move(command)] { chosen = command; });
     return added;
 }
 
@@ -119,30 +123,35 @@ CLI::App* add_group(CLI::App& app, const char* name, const char* help) {
     return group;
 }
 
+namespace {
+
 void add_server(CLI::App& app, Words& words) {
     const Context& context = words.context;
     CLI::App* const group = add_group(app, "server", "The private PostgreSQL");
-    add_command(*group, words, "start", "Make it if need be, and start it", [&] { return server_start(context); });
-    add_command(*group, words, "stop", "Stop it", [&] { return server_stop(context); });
-    add_command(*group, words, "status", "Is it there, and how to connect", [&] { return server_status(context); });
-    CLI::App* const psql = add_command(*group, words, "psql", "Open psql on it; arguments for psql after --",
+    add_command(*group, words.chosen, "start", "Make it if need be, and start it",
+                [&] { return server_start(context); });
+    add_command(*group, words.chosen, "stop", "Stop it", [&] { return server_stop(context); });
+    add_command(*group, words.chosen, "status", "Is it there, and how to connect",
+                [&] { return server_status(context); });
+    CLI::App* const psql = add_command(*group, words.chosen, "psql", "Open psql on it; arguments for psql after --",
                                        [&] { return server_psql(context, words.psql); });
     psql->add_option("arguments", words.psql, "Arguments for psql");
-    add_command(*group, words, "destroy", "Stop it and remove it with everything in it",
+    add_command(*group, words.chosen, "destroy", "Stop it and remove it with everything in it",
                 [&] { return server_destroy(context); });
 }
 
 void add_schema(CLI::App& app, Words& words) {
     const Context& context = words.context;
     CLI::App* const group = add_group(app, "schema", "The tables, functions and roles, versioned");
-    add_command(*group, words, "install", "Install it, or bring it up to date",
+    add_command(*group, words.chosen, "install", "Install it, or bring it up to date",
                 [&] { return schema_install(context); });
-    add_command(*group, words, "status", "The installed version; exit code 1 unless it is this program's",
+    add_command(*group, words.chosen, "status", "The installed version; exit code 1 unless it is this program's",
                 [&] { return schema_show_status(context); });
-    add_command(*group, words, "sql", "Print all of it, for a DBA who installs by hand",
+    add_command(*group, words.chosen, "sql", "Print all of it, for a DBA who installs by hand",
                 [&] { return schema_print_sql(context); });
-    CLI::App* const uninstall = add_command(*group, words, "uninstall", "Drop it with every entry and number in it",
-                                            [&] { return schema_uninstall(context, words.uninstall); });
+    CLI::App* const uninstall =
+        add_command(*group, words.chosen, "uninstall", "Drop it with every entry and number in it",
+                    [&] { return schema_uninstall(context, words.uninstall); });
     uninstall->add_flag("--yes", words.uninstall.yes, "Mean it");
 }
 
@@ -155,8 +164,8 @@ constexpr const char* lifecycle_closing_words =
 CLI::App* add_lifecycle_command(CLI::App& group, Words& words, const char* name, const char* help,
                                 Exit (*command)(const Context&, const LifecycleOptions&)) {
     LifecycleOptions& options = words.lifecycle;
-    CLI::App* const added =
-        add_command(group, words, name, help, [&words, command] { return command(words.context, words.lifecycle); });
+    CLI::App* const added = add_command(group, words.chosen, name, help,
+                                        [&words, command] { return command(words.context, words.lifecycle); });
     added->footer(lifecycle_closing_words);
     added->add_option("--parent", options.parent, "The parents' table")->required()->type_name("TABLE");
     added->add_option("--child", options.child, "The children's table")->required()->type_name("TABLE");
@@ -212,14 +221,15 @@ void add_lifecycle(CLI::App& app, Words& words) {
 void add_keys(CLI::App& app, Words& words) {
     const Context& context = words.context;
     CLI::App* const group = add_group(app, "keys", "The HMAC keys, in a file of mode 0600");
-    add_command(*group, words, "new", "Make a keyring with one key", [&] { return keys_new(context); });
-    add_command(*group, words, "list", "The ids of its keys", [&] { return keys_list(context); });
-    add_command(*group, words, "rotate", "Add a key that signs from now on", [&] { return keys_rotate(context); });
+    add_command(*group, words.chosen, "new", "Make a keyring with one key", [&] { return keys_new(context); });
+    add_command(*group, words.chosen, "list", "The ids of its keys", [&] { return keys_list(context); });
+    add_command(*group, words.chosen, "rotate", "Add a key that signs from now on",
+                [&] { return keys_rotate(context); });
 }
 
 void add_log(CLI::App& app, Words& words) {
     const Context& context = words.context;
-    CLI::App* const adding = add_command(app, words, "append", "Append one entry, or many from lines of JSON",
+    CLI::App* const adding = add_command(app, words.chosen, "append", "Append one entry, or many from lines of JSON",
                                          [&] { return append(context, words.append); });
     adding->footer(append_closing_words);
     adding->add_option("--tenant", words.append.tenant, "Whose log")->type_name("NAME");
@@ -236,21 +246,23 @@ void add_log(CLI::App& app, Words& words) {
     adding->add_flag("--skip-bad", words.append.skip_bad, "Leave bad lines out and go on");
 
     CLI::App* const listing =
-        add_command(app, words, "list", "Entries of a tenant", [&] { return list(context, words.list); });
+        add_command(app, words.chosen, "list", "Entries of a tenant", [&] { return list(context, words.list); });
     listing->add_option("--tenant", words.list.tenant, "Whose log")->required()->type_name("NAME");
     listing->add_option("--from", words.list.from, "First number. Default: 1")->check(from_one())->type_name("SEQ");
     listing->add_option("--limit", words.list.limit, "At most so many. Default: 20")->check(from_one())->type_name("N");
 
-    CLI::App* const verifying = add_command(app, words, "verify", "Check the chain: INTACT, TAMPERED or UNVERIFIABLE",
-                                            [&] { return verify(context, words.verify); });
+    CLI::App* const verifying =
+        add_command(app, words.chosen, "verify", "Check the chain: INTACT, TAMPERED or UNVERIFIABLE",
+                    [&] { return verify(context, words.verify); });
     verifying->add_option("--tenant", words.verify.tenant, "Whose log")->type_name("NAME");
     verifying->add_flag("--all", words.verify.all, "Every tenant");
 }
 
 void add_shows(CLI::App& app, Words& words) {
     const Context& context = words.context;
-    CLI::App* const tour = add_command(app, words, "demo", "The tour, on real input: the commits of a git repository",
-                                       [&] { return demo(context, words.demo); });
+    CLI::App* const tour =
+        add_command(app, words.chosen, "demo", "The tour, on real input: the commits of a git repository",
+                    [&] { return demo(context, words.demo); });
     tour->add_option("--repository", words.demo.repository, "A git repository. Default: the folder you are in")
         ->type_name("DIR");
     tour->add_option("--writers", words.demo.writers, "Writers at once: 2 to 64. Default: 8")
@@ -259,7 +271,7 @@ void add_shows(CLI::App& app, Words& words) {
 
     CLI::App* const bench = add_group(app, "bench", "Comparisons side by side, in one run");
     CLI::App* const appending =
-        add_command(*bench, words, "append", "Ways to number and append, by clients and tenants",
+        add_command(*bench, words.chosen, "append", "Ways to number and append, by clients and tenants",
                     [&] { return bench_append(context, words.bench_append); });
     appending->add_option("--clients", words.bench_append.clients, "Numbers of clients, 1 to 128. Default: 1 8 32")
         ->check(CLI::Range(1, 128).description(""))
@@ -267,7 +279,8 @@ void add_shows(CLI::App& app, Words& words) {
     appending->add_option("--seconds", words.bench_append.seconds, "For each figure: 0.1 to 600. Default: 3")
         ->check(CLI::Range(0.1, 600.0).description(""))
         ->type_name("SECONDS");
-    CLI::App* const checking = add_command(*bench, words, "verify", "verify against the same COPY thrown away",
+    add_table_benches(*bench, context, words.tables, words.chosen);
+    CLI::App* const checking = add_command(*bench, words.chosen, "verify", "verify against the same COPY thrown away",
                                            [&] { return bench_verify(context, words.bench_verify); });
     checking->add_option("--entries", words.bench_verify.entries, "Length of the log. Default: 1000000")
         ->check(from_one())
@@ -277,9 +290,9 @@ void add_shows(CLI::App& app, Words& words) {
 void add_race(CLI::App& app, Words& words) {
     const Context& context = words.context;
     RaceOptions& race = words.race;
-    CLI::App* const checking =
-        add_command(app, words, "race", "Run sessions through every distinct interleaving; show the one that breaks",
-                    [&] { return race_check(context, race); });
+    CLI::App* const checking = add_command(app, words.chosen, "race",
+                                           "Run sessions through every distinct interleaving; show the one that breaks",
+                                           [&] { return race_check(context, race); });
     checking->add_option("files", race.files, "Scenarios: sessions of SQL steps, and what must hold")
         ->type_name("FILE");
     checking->add_option("--html", race.html, "Write a report for a browser")->type_name("FILE");
@@ -372,6 +385,7 @@ int run(int argument_count, char** arguments) {
     add_shows(app, words);
     add_race(app, words);
     add_log(app, words);
+    add_table_commands(app, words.context, words.tables, words.chosen);
     add_keys(app, words);
     add_schema(app, words);
     add_lifecycle(app, words);

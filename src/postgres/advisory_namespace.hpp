@@ -19,9 +19,11 @@ inline constexpr AdvisoryNamespace audit_queue_namespace{0x726c6171, "the queue 
 inline constexpr AdvisoryNamespace lifecycle_gate_namespace{0x726c6c67,
                                                             "the gate before a lifecycle's parent"};        // rllg
 inline constexpr AdvisoryNamespace schema_installer_namespace{0x726c7363, "the installers of the schema"};  // rlsc
+inline constexpr AdvisoryNamespace rule_namespace{0x726c7175, "the holders of an advisory rule"};           // rlqu
+inline constexpr AdvisoryNamespace claim_namespace{0x726c636b, "those who try for a key claim"};            // rlck
 
 inline constexpr std::array advisory_namespaces{audit_queue_namespace, lifecycle_gate_namespace,
-                                                schema_installer_namespace};
+                                                schema_installer_namespace, rule_namespace, claim_namespace};
 
 static_assert(
     [] {

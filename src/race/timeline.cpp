@@ -131,7 +131,7 @@ std::vector<std::string> new_locks(const Event& event, const std::vector<LockLin
         }
     }
     for (const auto& [mode, names] : rows) {
-        const std::size_t shown = std::min(names.size(), shown_rows_max);
+        const std::size_t shown = std::min(names.size(), rows_in_cell_max);
         std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + static_cast<long>(shown), ", "));
         if (names.size() > shown) text += fmt::format(", … {} rows", names.size());
         texts.push_back(text + mode);

@@ -32,10 +32,20 @@ TEST_F(Usage, EveryCommandHasHelpThatNamesItAndNothingIsMade) {
                                   {"append"},
                                   {"list"},
                                   {"verify"},
+                                  {"quota"},
+                                  {"quota", "show"},
+                                  {"quota", "set"},
+                                  {"quota", "recount"},
+                                  {"claim"},
+                                  {"claim", "status"},
+                                  {"claim", "sweep"},
+                                  {"claim", "sql"},
                                   {"demo"},
                                   {"bench"},
                                   {"bench", "append"},
-                                  {"bench", "verify"}}) {
+                                  {"bench", "verify"},
+                                  {"bench", "claim"},
+                                  {"bench", "quota"}}) {
         Arguments arguments = path;
         arguments.emplace_back("--help");
         const ProcessResult result = run(arguments);

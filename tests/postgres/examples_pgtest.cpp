@@ -35,5 +35,19 @@ TEST(Examples, TheAuditEntryIsWrittenWithTheChange) {
     EXPECT_EQ(database.value("SELECT owner FROM account"), "bob");
 }
 
+TEST(Examples, TheQuotaIsFullForTheFourthGuest) {
+    const TestDatabase database;
+    const std::string program = std::string(ROWLOCK_EXAMPLES) + "/4_quota";
+    EXPECT_EQ(output_of({program, database.connection()}), "ann: seated\nben: seated\ncid: seated\ndee: full\n");
+    EXPECT_EQ(database.value("SELECT count(*) FROM seat"), "3");
+}
+
+TEST(Examples, TheSecondPlayerLosesTheRoom) {
+    const TestDatabase database;
+    const std::string program = std::string(ROWLOCK_EXAMPLES) + "/5_key_claim";
+    EXPECT_EQ(output_of({program, database.connection()}), "ann: took 1\nben: lost, wanted 2\n");
+    EXPECT_EQ(database.value("SELECT pebbles || ' ' || (SELECT sum(pebbles) FROM move) FROM room"), "4 1");
+}
+
 }  // namespace
 }  // namespace rowlock::test

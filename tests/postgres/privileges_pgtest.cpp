@@ -69,6 +69,13 @@ TEST_F(Privileges, RefuseToMoveTheHeadByHand) {
         {"INSERT INTO rowlock.sequence_counter (tenant_id, name) VALUES ('A', 'x')", "42501"},
         {"UPDATE rowlock.sequence_counter SET last_taken = 0", "42501"},
         {"DELETE FROM rowlock.sequence_counter", "42501"},
+        {"INSERT INTO rowlock.quota (tenant_id, name, used, cap) VALUES ('A', 'x', 1, 1)", "42501"},
+        {"UPDATE rowlock.quota SET used = -1", "23514"},
+        {"UPDATE rowlock.quota SET cap = -1", "23514"},
+        {"UPDATE rowlock.quota SET name = 'x'", "42501"},
+        {"DELETE FROM rowlock.quota", "42501"},
+        {"INSERT INTO rowlock.claimed_table VALUES ('x', 'pg_class', '{a}', 'k', 'pg_class')", "42501"},
+        {"UPDATE rowlock.claimed_table SET used_keys = 'pg_class'", "42501"},
         {"UPDATE rowlock.ledger SET ledger_id = gen_random_uuid()", "42501"},
         {"DELETE FROM rowlock.schema_version", "42501"},
         {"SELECT rowlock.set_next_number('A', 'invoice', 9223372036854775807)", "22023"},
@@ -77,7 +84,8 @@ TEST_F(Privileges, RefuseToMoveTheHeadByHand) {
 
 TEST_F(Privileges, RefuseToLockATableAgainstOthers) {
     std::vector<Refusal> refusals;
-    for (const std::string table : {"tenant_seq", "audit_log", "sequence_counter", "ledger", "schema_version"}) {
+    for (const std::string table :
+         {"tenant_seq", "audit_log", "sequence_counter", "quota", "claimed_table", "ledger", "schema_version"}) {
         for (const std::string mode : {"ROW SHARE", "ROW EXCLUSIVE", "SHARE UPDATE EXCLUSIVE", "SHARE",
                                        "SHARE ROW EXCLUSIVE", "EXCLUSIVE", "ACCESS EXCLUSIVE"}) {
             refusals.push_back({"LOCK TABLE rowlock." + table + " IN " + mode + " MODE", "42501"});
@@ -87,7 +95,7 @@ TEST_F(Privileges, RefuseToLockATableAgainstOthers) {
 }
 
 TEST_F(Privileges, ShowAndTakeNothingWithoutATenant) {
-    for (const std::string table : {"tenant_seq", "audit_log", "audit_entries", "sequence_counter"}) {
+    for (const std::string table : {"tenant_seq", "audit_log", "audit_entries", "sequence_counter", "quota"}) {
         EXPECT_EQ(app_without_tenant("SELECT count(*) FROM rowlock." + table).rows, "SELECT 1:0;");
     }
     EXPECT_EQ(app_without_tenant("INSERT INTO rowlock.tenant_seq (tenant_id) VALUES ('A')").sqlstate, "42501");
@@ -95,9 +103,12 @@ TEST_F(Privileges, ShowAndTakeNothingWithoutATenant) {
     EXPECT_EQ(app_without_tenant(append_sql("A", 2, "01", "02")).sqlstate, "42501");
     EXPECT_EQ(app_without_tenant(append_sql("", 1, "01", "02")).sqlstate, "42501");
     for (const std::string tenant : {"'A'", "''", "NULL"}) {
-        const Answer answer = app_without_tenant("SELECT rowlock.next_number(" + tenant + ", 'invoice')");
-        EXPECT_EQ(answer.sqlstate, "42501");
-        EXPECT_THAT(answer.detail, HasSubstr("not set"));
+        for (const std::string& call : {"next_number(" + tenant + ", 'invoice')", "reserve(" + tenant + ", 'seats')",
+                                        "release(" + tenant + ", 'seats')"}) {
+            const Answer answer = app_without_tenant("SELECT rowlock." + call);
+            EXPECT_EQ(answer.sqlstate, "42501");
+            EXPECT_THAT(answer.detail, HasSubstr("not set"));
+        }
     }
 }
 
@@ -128,6 +139,11 @@ TEST_F(Privileges, AnswerTheSameOfATenantThatIsThereAndOfOneThatIsNot) {
         "SELECT rowlock.next_number('B', 'invoice')",
         "SELECT rowlock.lock_counter('B', 'invoice')",
         "SELECT rowlock.set_next_number('B', 'invoice', 1)",
+        "SELECT used FROM rowlock.quota WHERE tenant_id = 'B' FOR UPDATE NOWAIT",
+        "UPDATE rowlock.quota SET used = 0 WHERE tenant_id = 'B'",
+        "INSERT INTO rowlock.quota (tenant_id, name, cap) VALUES ('B', 'seats', 1) ON CONFLICT DO NOTHING",
+        "SELECT rowlock.reserve('B', 'seats')",
+        "SELECT rowlock.release('B', 'seats')",
         "SELECT count(*) FROM rowlock.audit_log WHERE tenant_id = 'B' AND 1 / (seq - 1) > 0",
     };
     const std::string before = everything();
@@ -179,6 +195,7 @@ constexpr Statement cast_shadows{"test.shadows", R"(
     CREATE TEMP TABLE tenant_seq (tenant_id text, last_seq bigint, head_mac bytea, key_id text);
     CREATE TEMP TABLE audit_log (tenant_id text);
     CREATE TEMP TABLE sequence_counter (tenant_id text, name text, first_number bigint, last_taken bigint);
+    CREATE TEMP TABLE quota (tenant_id text, name text, used bigint, cap bigint);
     SET LOCAL search_path = pg_temp, evil, pg_catalog;)"};
 
 TEST_F(Privileges, AreNotFooledByNamesThatShadowOurs) {
@@ -189,8 +206,12 @@ TEST_F(Privileges, AreNotFooledByNamesThatShadowOurs) {
         run(transaction, append_sql("A", 2, "01", "02"));
         EXPECT_EQ(run(transaction, "SELECT rowlock.next_number('A', 'invoice')").only().integer(0), 2);
         EXPECT_EQ(run(transaction, "SELECT rowlock.set_next_number('A', 'invoice', 9)").only().integer(0), 9);
+        EXPECT_TRUE(run(transaction, "SELECT rowlock.reserve('A', 'seats', 3)").only().boolean(0));
+        EXPECT_TRUE(run(transaction, "SELECT rowlock.release('A', 'seats')").only().boolean(0));
+        EXPECT_EQ(run(transaction, "SELECT rowlock.advisory_key('a')").only().integer(0), -896040686);
+        EXPECT_EQ(run(transaction, "SELECT used FROM rowlock.quota").only().integer(0), 2);
         EXPECT_EQ(run(transaction, "SELECT count(*) FROM rowlock.audit_log").only().integer(0), 2);
-        for (const std::string table : {"tenant_seq", "audit_log", "sequence_counter"}) {
+        for (const std::string table : {"tenant_seq", "audit_log", "sequence_counter", "quota"}) {
             EXPECT_EQ(run(transaction, "SELECT count(*) FROM pg_temp." + table).only().integer(0), 0);
         }
         try {
@@ -222,12 +243,13 @@ TEST_F(Privileges, HoldForTheOwnerAndASuperuserByTrigger) {
 
 TEST_F(Privileges, LetTheAuditorReadAllTenantsAndWriteNothing) {
     Database auditor({.connection = server_.connection(), .role = "rowlock_auditor"});
-    for (const std::string table : {"tenant_seq", "audit_log", "audit_entries", "sequence_counter"}) {
+    for (const std::string table : {"tenant_seq", "audit_log", "audit_entries", "sequence_counter", "quota"}) {
         EXPECT_EQ(rows_of(auditor, "SELECT tenant_id FROM rowlock." + table + " ORDER BY 1"), "SELECT 2:A;B;");
     }
     for (const std::string& sql :
          {std::string("INSERT INTO rowlock.tenant_seq (tenant_id) VALUES ('A')"), append_sql("A", 2, "01", "02"),
           std::string("SELECT rowlock.next_number('A', 'invoice')"),
+          std::string("SELECT rowlock.reserve('A', 'seats')"),
           std::string("SELECT 1 FROM rowlock.tenant_seq FOR UPDATE"), std::string("DELETE FROM rowlock.audit_log")}) {
         EXPECT_EQ(ask(auditor, "A", sql).sqlstate, "42501") << sql;
     }
@@ -243,11 +265,14 @@ TEST_F(Privileges, LetTheBackupReadAllTenantsAndWriteNothing) {
 TEST_F(Privileges, GiveAStrangerTheVersionAndNothingElse) {
     Database stranger(server_.connection_as(server_.add_login("stranger")));
     EXPECT_EQ(ask(stranger, "A", "SELECT count(*) > 0 FROM rowlock.schema_version").rows, "SELECT 1:t;");
-    for (const std::string table : {"ledger", "tenant_seq", "audit_log", "audit_entries", "sequence_counter"}) {
+    for (const std::string table :
+         {"ledger", "tenant_seq", "audit_log", "audit_entries", "sequence_counter", "quota", "claimed_table"}) {
         EXPECT_EQ(ask(stranger, "A", "SELECT * FROM rowlock." + table).sqlstate, "42501");
     }
     EXPECT_EQ(ask(stranger, "A", append_sql("A", 2, "01", "02")).sqlstate, "42501");
     EXPECT_EQ(ask(stranger, "A", "SELECT rowlock.next_number('A', 'x')").sqlstate, "42501");
+    EXPECT_EQ(ask(stranger, "A", "SELECT rowlock.reserve('A', 'x')").sqlstate, "42501");
+    EXPECT_EQ(ask(stranger, "A", "SELECT rowlock.claim('x', '{1}')").sqlstate, "42501");
 }
 
 }  // namespace

@@ -228,7 +228,7 @@ TEST_F(Schema, ForcesRowLevelSecurityOnEveryTableWithATenant) {
     EXPECT_EQ(text("SELECT string_agg(relname, ' ' ORDER BY relname) FROM pg_class JOIN pg_attribute ON attrelid ="
                    " pg_class.oid WHERE relnamespace = 'rowlock'::regnamespace AND relkind = 'r'"
                    " AND attname = 'tenant_id' AND relrowsecurity AND relforcerowsecurity"),
-              "audit_log sequence_counter tenant_seq");
+              "audit_log quota sequence_counter tenant_seq");
     EXPECT_EQ(text("SELECT count(*) FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid"
                    " WHERE relnamespace = 'rowlock'::regnamespace AND relkind IN ('r', 'p')"
                    " AND attname = 'tenant_id' AND NOT (relrowsecurity AND relforcerowsecurity)"),

@@ -53,6 +53,8 @@ class TwoTenants : public testing::Test {
                 run(transaction, "INSERT INTO rowlock.tenant_seq (tenant_id) VALUES ('" + tenant + "')");
                 run(transaction, append_sql(tenant, 1, "00", "01"));
                 run(transaction, "SELECT rowlock.next_number('" + tenant + "', 'invoice')");
+                run(transaction,
+                    "INSERT INTO rowlock.quota (tenant_id, name, cap) VALUES ('" + tenant + "', 'seats', 3)");
             });
         }
     }
@@ -80,7 +82,8 @@ class TwoTenants : public testing::Test {
     std::string everything() {
         return rows_of(superuser_, "SELECT t::text FROM rowlock.tenant_seq t ORDER BY 1") +
                rows_of(superuser_, "SELECT l::text FROM rowlock.audit_log l ORDER BY 1") +
-               rows_of(superuser_, "SELECT c::text FROM rowlock.sequence_counter c ORDER BY 1");
+               rows_of(superuser_, "SELECT c::text FROM rowlock.sequence_counter c ORDER BY 1") +
+               rows_of(superuser_, "SELECT q::text FROM rowlock.quota q ORDER BY 1");
     }
     /// Each is refused with its SQLSTATE, nothing has changed, and the tenant can go on appending.
     void expect_refused(const std::vector<Refusal>& refusals) {

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "cli/context.hpp"
+#include "rowlock/key_claim.hpp"
+#include "rowlock/quota.hpp"
 
 namespace rowlock::cli {
 
@@ -103,11 +105,46 @@ Exit lifecycle_retire(const Context& context, const LifecycleOptions& options);
 Exit lifecycle_revive(const Context& context, const LifecycleOptions& options);
 Exit lifecycle_show_status(const Context& context, const LifecycleOptions& options);
 
+struct QuotaOptions {
+    std::string tenant;
+    std::string name;
+    std::int64_t cap = 0;
+    CountedTable table{.tenant_column = "tenant_id"};
+};
+Exit quota_show(const Context& context, const QuotaOptions& options);
+Exit quota_set(const Context& context, const QuotaOptions& options);
+Exit quota_recount(const Context& context, const QuotaOptions& options);
+
+struct ClaimCommandOptions {
+    ClaimedTable table;
+    std::string tenant;
+    std::int64_t limit = 20;
+    double older_than = 86400;
+    double lease_max = 60;
+    std::int64_t batch = 1000;
+};
+Exit claim_status(const Context& context, const ClaimCommandOptions& options);
+Exit claim_sweep(const Context& context, const ClaimCommandOptions& options);
+Exit claim_print_sql(const Context& context, const ClaimCommandOptions& options);
+
 struct BenchAppendOptions {
     std::vector<int> clients;
     double seconds = 3.0;
 };
 Exit bench_append(const Context& context, const BenchAppendOptions& options);
+
+struct BenchClaimOptions {
+    std::vector<int> contenders;
+    double seconds = 3.0;
+    double work = 2.0;  ///< Milliseconds that the winner has the row.
+};
+Exit bench_claim(const Context& context, const BenchClaimOptions& options);
+
+struct BenchQuotaOptions {
+    std::vector<int> clients;
+    double seconds = 3.0;
+};
+Exit bench_quota(const Context& context, const BenchQuotaOptions& options);
 
 struct BenchVerifyOptions {
     std::int64_t entries = 1000000;

@@ -1,0 +1,33 @@
+// How the words of a command line are declared: what command_line.cpp and the files beside it share. CLI11 stays in
+// them.
+#pragma once
+
+#include <functional>
+
+#include "cli/commands/commands.hpp"
+#include "cli/context.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace rowlock::cli {
+
+/// The command that the words turn out to mean.
+using Chosen = std::function<Exit()>;
+
+/// Adds a command to `app`, or to a group of commands; `chosen` is the command once it is named.
+CLI::App* add_command(CLI::App& app, Chosen& chosen, const char* name, const char* help, Chosen command);
+CLI::App* add_group(CLI::App& app, const char* name, const char* help);
+
+/// Options of the commands on the user's own tables. They are read into by the parse, so they outlive it.
+struct TableWords {
+    QuotaOptions quota;
+    ClaimCommandOptions claim;
+    BenchClaimOptions bench_claim;
+    BenchQuotaOptions bench_quota;
+};
+void add_table_commands(CLI::App& app, const Context& context, TableWords& words, Chosen& chosen);
+void add_table_benches(CLI::App& bench, const Context& context, TableWords& words, Chosen& chosen);
+
+}  // namespace rowlock::cli

@@ -1,0 +1,113 @@
+// The words of the commands on the user's own tables.
+#include <CLI/CLI.hpp>
+
+#include "cli/command_words.hpp"
+
+namespace rowlock::cli {
+
+namespace {
+
+constexpr std::int64_t quota_max = 1'000'000'000'000'000'000;
+constexpr std::int64_t rows_max = 1'000'000'000;
+
+void add_quota(CLI::App& app, const Context& context, QuotaOptions& quota, Chosen& chosen) {
+    CLI::App* const group = add_group(app, "quota", "Totals with a cap, one row for each");
+    const auto add = [&](const char* name, const char* help, Chosen command) {
+        CLI::App* const added = add_command(*group, chosen, name, help, std::move(command));
+        added->add_option("--tenant", quota.tenant, "Whose quotas")->required()->type_name("NAME");
+        return added;
+    };
+    add("show", "What is used of each, and its cap", [&] { return quota_show(context, quota); });
+    CLI::App* const set = add("set", "Make a quota, or change its cap", [&] { return quota_set(context, quota); });
+    set->add_option("--name", quota.name, "Of the quota")->required()->type_name("NAME");
+    set->add_option("--cap", quota.cap, "At most so many; may be below what is used")
+        ->required()
+        ->check(CLI::Range(std::int64_t{0}, quota_max).description(""))
+        ->type_name("N");
+    CLI::App* const recount = add("recount", "Count the rows of a table; exit code 1 if the quota was wrong",
+                                  [&] { return quota_recount(context, quota); });
+    recount->add_option("--name", quota.name, "Of the quota")->required()->type_name("NAME");
+    recount->add_option("--schema", quota.table.schema, "Of the table. Default: public")->type_name("NAME");
+    recount->add_option("--table", quota.table.table, "Whose rows count")->required()->type_name("NAME");
+    recount->add_option("--tenant-column", quota.table.tenant_column, "Default: tenant_id")
+        ->default_str("tenant_id")
+        ->type_name("NAME");
+    recount->add_option("--amount-column", quota.table.amount_column, "Sum it up; without it rows are counted")
+        ->type_name("NAME");
+    CLI::Option* const column = recount->add_option("--status-column", quota.table.status_column,
+                                                    "Count only rows whose status is one of --status");
+    column->type_name("NAME");
+    CLI::Option* const statuses = recount->add_option("--status", quota.table.statuses, "May be given several times");
+    statuses->type_name("WORD")->needs(column);
+    column->needs(statuses);
+}
+
+void add_claim(CLI::App& app, const Context& context, ClaimCommandOptions& claim, Chosen& chosen) {
+    CLI::App* const group = add_group(app, "claim", "Claims on rows by key, and the keys that were used");
+    const auto add = [&](const char* name, const char* help, Chosen command) {
+        CLI::App* const added = add_command(*group, chosen, name, help, std::move(command));
+        added->add_option("--schema", claim.table.schema, "Of both tables. Default: public")->type_name("NAME");
+        added->add_option("--table", claim.table.table, "Whose rows are claimed")->required()->type_name("NAME");
+        added->add_option("--id", claim.table.id, "Column that names a row; several times for several columns")
+            ->required()
+            ->type_name("NAME");
+        added->add_option("--key", claim.table.key, "Column of the key")->required()->type_name("NAME");
+        added->add_option("--used-keys", claim.table.used_keys, "Table of the used keys")
+            ->required()
+            ->type_name("NAME");
+        CLI::Option* const column = added->add_option("--tenant-column", claim.table.tenant, "Where there are tenants");
+        CLI::Option* const tenant = added->add_option("--tenant", claim.tenant, "Whose rows");
+        tenant->type_name("NAME")->needs(column);
+        column->type_name("NAME");
+        return added;
+    };
+    CLI::App* const status =
+        add("status", "Open claims; exit code 1 if some have expired", [&] { return claim_status(context, claim); });
+    status->add_option("--limit", claim.limit, "List at most so many. Default: 20")
+        ->check(CLI::Range(std::int64_t{1}, rows_max).description(""))
+        ->type_name("N");
+    CLI::App* const sweep = add("sweep", "Remove used keys that are neither current nor leased",
+                                [&] { return claim_sweep(context, claim); });
+    sweep->add_option("--older-than", claim.older_than, "Seconds since they were done with. Default: 86400")
+        ->check(CLI::Range(0.001, 1e9).description(""))
+        ->type_name("SECONDS");
+    sweep->add_option("--lease-max", claim.lease_max, "The longest lease that is in use, in seconds. Default: 60")
+        ->check(CLI::Range(0.001, 1e9).description(""))
+        ->type_name("SECONDS");
+    sweep->add_option("--batch", claim.batch, "Rows in one transaction. Default: 1000")
+        ->check(CLI::Range(std::int64_t{1}, rows_max).description(""))
+        ->type_name("N");
+    add("sql", "Print SQL that makes the table of used keys", [&] { return claim_print_sql(context, claim); });
+}
+
+}  // namespace
+
+void add_table_commands(CLI::App& app, const Context& context, TableWords& words, Chosen& chosen) {
+    add_quota(app, context, words.quota, chosen);
+    add_claim(app, context, words.claim, chosen);
+}
+
+void add_table_benches(CLI::App& bench, const Context& context, TableWords& words, Chosen& chosen) {
+    const auto seconds = [](CLI::App* command, double& value) {
+        command->add_option("--seconds", value, "For each figure: 0.1 to 600. Default: 3")
+            ->check(CLI::Range(0.1, 600.0).description(""))
+            ->type_name("SECONDS");
+    };
+    CLI::App* const claims = add_command(bench, chosen, "claim", "Key claims against row locks and version columns",
+                                         [&] { return bench_claim(context, words.bench_claim); });
+    claims->add_option("--contenders", words.bench_claim.contenders, "Numbers of them, 1 to 128. Default: 2 32")
+        ->check(CLI::Range(1, 128).description(""))
+        ->type_name("N");
+    claims->add_option("--work", words.bench_claim.work, "Milliseconds that a winner has the row. Default: 2")
+        ->check(CLI::Range(0.0, 10000.0).description(""))
+        ->type_name("MS");
+    seconds(claims, words.bench_claim.seconds);
+    CLI::App* const quotas = add_command(bench, chosen, "quota", "The three homes of a cap on a total, and none",
+                                         [&] { return bench_quota(context, words.bench_quota); });
+    quotas->add_option("--clients", words.bench_quota.clients, "Numbers of clients, 1 to 128. Default: 1 4 16")
+        ->check(CLI::Range(1, 128).description(""))
+        ->type_name("N");
+    seconds(quotas, words.bench_quota.seconds);
+}
+
+}  // namespace rowlock::cli

@@ -1,0 +1,48 @@
+#include "race/generated_race.hpp"
+
+#include <gtest/gtest.h>
+
+#include "race/conductor.hpp"
+#include "race/serial_oracle.hpp"
+
+namespace rowlock::race::test {
+
+std::string with_values(std::string_view sql, const std::vector<std::string>& values) {
+    std::string text;
+    for (std::size_t at = 0; at < sql.size();) {
+        std::size_t number = 0;
+        std::size_t end = at + 1;
+        while (sql[at] == '$' && end < sql.size() && sql[end] >= '0' && sql[end] <= '9') {
+            number = number * 10 + static_cast<std::size_t>(sql[end++] - '0');
+        }
+        if (number == 0) {
+            text += sql[at++];
+            continue;
+        }
+        text += values.at(number - 1);
+        at = end;
+    }
+    return text;
+}
+
+std::string without(std::string_view text, std::string_view piece, std::string_view instead) {
+    std::string changed(text);
+    const std::size_t at = changed.find(piece);
+    EXPECT_NE(at, std::string::npos) << piece << " is not in " << text;
+    if (at != std::string::npos) changed.replace(at, piece.size(), instead);
+    return changed;
+}
+
+CheckResult RaceRunner::check_text(const std::string& text, bool stop_at_first) {
+    const Scenario scenario = parse_scenario(text, "generated.race");
+    const OwnDatabase database(cluster_.connection(), "rowlock_generated");
+    ConductorOptions conductor_options;
+    conductor_options.connection = database.connection();
+    Conductor conductor(scenario, conductor_options);
+    CheckOptions options;
+    options.time_max = std::chrono::minutes(5);
+    options.stop_at_first = stop_at_first;
+    return check(scenario, conductor, oracle_objection(scenario, conductor.arena().catalog()), options);
+}
+
+}  // namespace rowlock::race::test

@@ -7,6 +7,7 @@
 #include <cctype>
 
 #include "postgres/advisory_key.hpp"
+#include "postgres/advisory_namespace.hpp"
 #include "postgres/identifier.hpp"
 
 namespace rowlock {
@@ -254,7 +255,7 @@ std::vector<std::string> row_columns(const ClaimedTable& table) {
 ClaimStatements claim_statements(const ClaimedTable& table, std::string_view clock) {
     const Pieces claim = pieces_of(table, clock, {"owner", "lease"});
     Pieces locking = pieces_of(table, clock, {});
-    locking.set("namespace", std::to_string(claim_lock_namespace));
+    locking.set("namespace", std::to_string(claim_namespace.id));
     locking.set("lock_key", lock_key_of(table));
     const Pieces fence = pieces_of(table, clock, {"epoch"});
     const Pieces all = pieces_of_all(table, clock, 1);

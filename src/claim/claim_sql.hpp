@@ -9,9 +9,6 @@
 
 namespace rowlock {
 
-/// "rlck" in ASCII: the first part of the advisory keys of claims.
-constexpr int claim_lock_namespace = 0x726c636b;
-
 /// Parameters: $1 … the row (the tenant first, if there is one), then the key; then what each one says.
 struct ClaimStatements {
     std::string look_and_lock;  ///< The row alone.

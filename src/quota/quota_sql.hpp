@@ -5,12 +5,10 @@
 #include <string>
 
 #include "postgres/advisory_key.hpp"
+#include "postgres/advisory_namespace.hpp"
 #include "rowlock/quota.hpp"
 
 namespace rowlock {
-
-/// "rlqu" in ASCII: the first part of the advisory keys of rules.
-constexpr int rule_lock_namespace = 0x726c7175;
 
 /// Lock: the quota's row, FOR NO KEY UPDATE, until the transaction ends. The condition is read again after a wait.
 /// `used <= cap - amount` and not `used + amount <= cap`: the latter overflows at the largest amount there is.
@@ -56,7 +54,7 @@ constexpr Statement set_quota_used{"quota.set_used",
 /// $1 tenant, $2 rule, $3 key. Lock: the advisory lock, until the transaction ends. A statement of its own: what
 /// follows has a snapshot that is no older than the lock.
 [[nodiscard]] inline std::string hold_rule_sql() {
-    return "SELECT pg_advisory_xact_lock(" + std::to_string(rule_lock_namespace) + ", " +
+    return "SELECT pg_advisory_xact_lock(" + std::to_string(quota_rule_namespace.id) + ", " +
            advisory_key_sql("concat_ws(E'\\x1f', $1::text, $2::text, $3::text)") + ")";
 }
 

@@ -115,10 +115,10 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     BEGIN
-        -- Lock: the row's advisory lock ("rlck"), if it is free, until the transaction ends. A statement of its own: the
-        -- snapshot of the next is then no older than the lock.
-        EXECUTE format('SELECT coalesce(%L, t.%s::text), pg_try_advisory_xact_lock(%s, %s) FROM %s AS t WHERE %s',
-                       p_key, parts.key, x'726c636b'::int, parts.lock_key, parts.claimed, parts.t_is_row)
+        -- Lock: the row's advisory lock (1919705963 is "rlck"), if it is free, until the transaction ends. A statement of
+        -- its own: the snapshot of the next is then no older than the lock.
+        EXECUTE format('SELECT coalesce(%L, t.%s::text), pg_try_advisory_xact_lock(1919705963, %s) FROM %s AS t WHERE %s',
+                       p_key, parts.key, parts.lock_key, parts.claimed, parts.t_is_row)
            INTO key, is_free;
         IF is_free THEN
             -- Lock: the new row of the used keys, until the transaction ends. It looks before it inserts, since ON CONFLICT

@@ -19,10 +19,11 @@ constexpr std::string_view fence_name = "rowlock_fence";
 /// Lock: the row's advisory lock, if it is free, until the transaction ends. A statement of its own: the next one's
 /// snapshot is then no older than the lock. Hashed are the values as the row has them, whatever they were given as.
 constexpr std::string_view look_and_lock_pattern = R"sql(
-SELECT t.{key}::text, pg_try_advisory_xact_lock({namespace}, {lock_key})
+SELECT t.{key}::text, pg_try_advisory_xact_lock(1919705963, {lock_key})
   FROM {table} AS t
  WHERE {t_is_row}
 )sql";
+static_assert(claim_namespace.id == 1919705963, "the statement writes it out");
 
 /// Lock: the new row of the used keys, until the transaction ends. From the table and not from the values: whoever kept
 /// an old key until it was swept would win with it again. ON CONFLICT DO NOTHING alone waits for whoever is inserting,
@@ -255,7 +256,6 @@ std::vector<std::string> row_columns(const ClaimedTable& table) {
 ClaimStatements claim_statements(const ClaimedTable& table, std::string_view clock) {
     const Pieces claim = pieces_of(table, clock, {"owner", "lease"});
     Pieces locking = pieces_of(table, clock, {});
-    locking.set("namespace", std::to_string(claim_namespace.id));
     locking.set("lock_key", lock_key_of(table));
     const Pieces fence = pieces_of(table, clock, {"epoch"});
     const Pieces all = pieces_of_all(table, clock, 1);

@@ -22,6 +22,7 @@ CLI::App* add_group(CLI::App& app, const char* name, const char* help);
 
 /// Options of the commands on the user's own tables. They are read into by the parse, so they outlive it.
 struct TableWords {
+    LifecycleOptions lifecycle;
     QuotaOptions quota;
     ClaimCommandOptions claim;
     BenchClaimOptions bench_claim;

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
 #include <latch>
 #include <optional>
 #include <thread>
+
+#include "cli/crowd.hpp"
 
 namespace rowlock::cli {
 
@@ -21,43 +22,37 @@ double quantile(std::vector<double>& values, double share) {
 
 ContestResult run_contest(int clients, double seconds, const std::function<void(Tally&)>& once) {
     std::vector<Tally> tallies(static_cast<std::size_t>(clients));
-    std::vector<std::exception_ptr> faults(tallies.size());
     std::atomic<bool> stop = false;
+    std::latch warm(clients + 1);  // and the one who stops them
     std::optional<Stopwatch> watch;
-    {
-        std::latch warm(clients + 1);  // and this thread
-        std::vector<std::jthread> threads;
-        for (std::size_t i = 0; i < tallies.size(); ++i) {
-            threads.emplace_back([&, i] {
-                tallies[i].dice.seed(static_cast<unsigned>(i + 1));
-                bool is_warm = false;
-                try {
-                    once(tallies[i]);  // connects and plans
-                    tallies[i] = {tallies[i].dice};
-                    warm.arrive_and_wait();
-                    is_warm = true;
-                    while (!stop) once(tallies[i]);
-                } catch (...) {
-                    faults[i] = std::current_exception();
-                    if (!is_warm) warm.count_down();
-                }
-            });
+    run_crowd(tallies.size() + 1, [&](std::size_t i) {
+        if (i == tallies.size()) {
+            warm.arrive_and_wait();
+            watch.emplace();
+            std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+            stop = true;
+            return;
         }
+        tallies[i].dice.seed(static_cast<unsigned>(i + 1));
+        try {
+            once(tallies[i]);  // connects and plans
+        } catch (...) {
+            warm.count_down();
+            throw;
+        }
+        tallies[i] = {tallies[i].dice};
         warm.arrive_and_wait();
-        watch.emplace();
-        std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-        stop = true;
-    }
+        while (!stop) once(tallies[i]);
+    });
     const double elapsed = watch->milliseconds() / 1000;
     ContestResult result;
     std::vector<double> answers;
     std::vector<double> refusals;
     std::int64_t done = 0;
-    for (std::size_t i = 0; i < tallies.size(); ++i) {
-        if (faults[i]) std::rethrow_exception(faults[i]);
-        done += tallies[i].done;
-        answers.insert(answers.end(), tallies[i].answers.begin(), tallies[i].answers.end());
-        refusals.insert(refusals.end(), tallies[i].refusals.begin(), tallies[i].refusals.end());
+    for (const Tally& tally : tallies) {
+        done += tally.done;
+        answers.insert(answers.end(), tally.answers.begin(), tally.answers.end());
+        refusals.insert(refusals.end(), tally.refusals.begin(), tally.refusals.end());
     }
     result.per_second = static_cast<double>(done) / elapsed;
     result.answer_median = quantile(answers, 0.5);

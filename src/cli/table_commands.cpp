@@ -10,6 +10,68 @@ namespace {
 constexpr std::int64_t quota_max = 1'000'000'000'000'000'000;
 constexpr std::int64_t rows_max = 1'000'000'000;
 
+constexpr const char* lifecycle_closing_words =
+    "rowlock lifecycle retire --parent document --child claim --retired rejected --live confirmed,candidate 7 8 9\n"
+    "Tables are named as in SQL (shop.\"Document\"), columns as they are. Keys and the foreign key are read from the\n"
+    "catalog. A key of several columns is written 7,2026.\n"
+    "--db and --json work here, too: see rowlock --help\n";
+
+/// Which tables, columns and words are meant.
+void describe_lifecycle(CLI::App& command, LifecycleOptions& options) {
+    command.footer(lifecycle_closing_words);
+    command.add_option("--parent", options.parent, "The parents' table")->required()->type_name("TABLE");
+    command.add_option("--child", options.child, "The children's table")->required()->type_name("TABLE");
+    command.add_option("--retired", options.retired, "The status of a retired parent")->required()->type_name("WORD");
+    command.add_option("--live", options.live, "The statuses of a live child")
+        ->required()
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->type_name("WORD,…");
+    command.add_option("--retired-child", options.retired_child, "What a live child becomes. Default: as --retired")
+        ->type_name("WORD");
+    command.add_option("--open", options.open, "The status of a revived parent. Default: open")->type_name("WORD");
+    const auto add_columns = [&](const char* option, std::vector<std::string>& columns, const char* what) {
+        command.add_option(option, columns, what)->delimiter(',')->allow_extra_args(false)->type_name("COLUMN,…");
+    };
+    add_columns("--parent-key", options.parent_key, "Default: the primary key");
+    add_columns("--child-key", options.child_key, "Default: the primary key");
+    add_columns("--child-parent", options.child_parent, "The child's columns that name the parent");
+    command.add_option("--parent-status", options.parent_status, "Default: status")->type_name("COLUMN");
+    command.add_option("--child-status", options.child_status, "Default: status")->type_name("COLUMN");
+    command.add_option("--tenant-column", options.tenant_column, "In both tables, if there is one")
+        ->type_name("COLUMN");
+    command.add_option("--tenant", options.tenant, "Whose rows")->type_name("NAME");
+    command.add_option("--wait-ms", options.wait_ms, "The longest wait for a lock. Default: 3000")
+        ->check(CLI::Range(1, 86'400'000).description(""))
+        ->type_name("MS");
+}
+
+void add_lifecycle(CLI::App& app, const Context& context, LifecycleOptions& options, Chosen& chosen) {
+    CLI::App* const group = add_group(app, "lifecycle", "Parents, and children that live under an open one alone");
+    const auto add = [&](const char* name, const char* help, Exit (*command)(const Context&, const LifecycleOptions&)) {
+        CLI::App* const added = add_command(*group, chosen, name, help,
+                                            [&context, &options, command] { return command(context, options); });
+        describe_lifecycle(*added, options);
+        return added;
+    };
+    CLI::App* const retire =
+        add("retire", "Retire parents with their live children; a busy one is skipped", lifecycle_retire);
+    retire->add_option("ids", options.ids, "Keys of parents")->type_name("KEY");
+    retire->add_option("--where", options.where, "Or those that a condition picks, in SQL")->type_name("CONDITION");
+    retire->add_flag("--no-wait", options.no_wait, "Skip a parent that is locked at once");
+    add("revive", "Open retired parents again, without their children", lifecycle_revive)
+        ->add_option("ids", options.ids, "Keys of parents")
+        ->type_name("KEY");
+    add("status", "What there is, and whether the rule holds", lifecycle_show_status);
+    for (CLI::App* const command : {add("sql", "Print the rule for the database", lifecycle_print_sql),
+                                    add("install", "Put the rule into the database", lifecycle_install),
+                                    add("uninstall", "Take it away again", lifecycle_uninstall)}) {
+        command->add_option("--form", options.form, "trigger or declarative. Default: trigger")
+            ->check(CLI::IsMember({"trigger", "declarative"}).description(""))
+            ->type_name("FORM");
+    }
+}
+
 void add_quota(CLI::App& app, const Context& context, QuotaOptions& quota, Chosen& chosen) {
     CLI::App* const group = add_group(app, "quota", "Totals with a cap, one row for each");
     const auto add = [&](const char* name, const char* help, Chosen command) {
@@ -83,6 +145,7 @@ void add_claim(CLI::App& app, const Context& context, ClaimCommandOptions& claim
 }  // namespace
 
 void add_table_commands(CLI::App& app, const Context& context, TableWords& words, Chosen& chosen) {
+    add_lifecycle(app, context, words.lifecycle, chosen);
     add_quota(app, context, words.quota, chosen);
     add_claim(app, context, words.claim, chosen);
 }

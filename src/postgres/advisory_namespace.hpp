@@ -16,14 +16,14 @@ struct AdvisoryNamespace {
 };
 
 inline constexpr AdvisoryNamespace audit_queue_namespace{0x726c6171, "the queue of an audit log's writers"};  // rlaq
+inline constexpr AdvisoryNamespace claim_namespace{0x726c636b, "a row that is being claimed by its key"};     // rlck
 inline constexpr AdvisoryNamespace lifecycle_gate_namespace{0x726c6c67,
                                                             "the gate before a lifecycle's parent"};        // rllg
+inline constexpr AdvisoryNamespace quota_rule_namespace{0x726c7175, "rules over many rows"};                // rlqu
 inline constexpr AdvisoryNamespace schema_installer_namespace{0x726c7363, "the installers of the schema"};  // rlsc
-inline constexpr AdvisoryNamespace rule_namespace{0x726c7175, "the holders of an advisory rule"};           // rlqu
-inline constexpr AdvisoryNamespace claim_namespace{0x726c636b, "those who try for a key claim"};            // rlck
 
-inline constexpr std::array advisory_namespaces{audit_queue_namespace, lifecycle_gate_namespace,
-                                                schema_installer_namespace, rule_namespace, claim_namespace};
+inline constexpr std::array advisory_namespaces{audit_queue_namespace, claim_namespace, lifecycle_gate_namespace,
+                                                quota_rule_namespace, schema_installer_namespace};
 
 static_assert(
     [] {

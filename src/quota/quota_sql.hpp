@@ -2,8 +2,6 @@
 // too.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <string>
 
 #include "postgres/advisory_key.hpp"
@@ -56,8 +54,9 @@ constexpr Statement set_quota_used{"quota.set_used",
 /// $1 tenant, $2 rule, $3 key. Lock: the advisory lock, until the transaction ends. A statement of its own: what
 /// follows has a snapshot that is no older than the lock.
 [[nodiscard]] inline std::string hold_rule_sql() {
-    return fmt::format("SELECT pg_advisory_xact_lock({}, {})", rule_namespace.id,
-                       advisory_key_sql("concat_ws(E'\\x1f', $1::text, $2::text, $3::text)"));
+    static_assert(quota_rule_namespace.id == 1919709557, "the statement writes it out");
+    return "SELECT pg_advisory_xact_lock(1919709557, " +
+           advisory_key_sql("concat_ws(E'\\x1f', $1::text, $2::text, $3::text)") + ")";
 }
 
 }  // namespace rowlock

@@ -211,6 +211,18 @@ TEST_F(KeyClaims, DieWithTheirTransactionWhenTheWinnerIsKilled) {
     EXPECT_EQ(won(ben_).key, before) << "at once";
 }
 
+TEST_F(KeyClaims, OfADeadWinnerAreLeftWithTheWritesSoFarWhereEachStatementIsATransaction) {
+    const Claimed dead = won_and_expired(ann_);
+    ASSERT_TRUE(take(ann_, dead, 1));
+    const Claimed next = won(ben_);
+    EXPECT_EQ(pebbles(), "999999") << "the next winner finds them";
+    EXPECT_FALSE(take(ann_, dead, 1));
+    EXPECT_FALSE(complete(ann_, dead));
+    EXPECT_TRUE(take(ben_, next, 1));
+    EXPECT_TRUE(complete(ben_, next));
+    EXPECT_EQ(pebbles(), "999998");
+}
+
 TEST_F(KeyClaims, AreSweptOnceTheyAreNeitherCurrentNorLeased) {
     const KeyClaim rooms(
         {.table = "room", .id = {"room_id"}, .key = "room_key", .used_keys = "used_room_keys", .lease_max = 1ms});

@@ -56,6 +56,7 @@ struct Words {
     LifecycleOptions lifecycle;
     BenchAppendOptions bench_append;
     BenchVerifyOptions bench_verify;
+    BenchLifecycleOptions bench_lifecycle;
     std::vector<std::string> psql;
     std::function<Exit()> chosen;
 };
@@ -275,6 +276,12 @@ void add_shows(CLI::App& app, Words& words) {
         ->type_name("SECONDS");
     CLI::App* const checking = add_command(*bench, words, "verify", "verify against the same COPY thrown away",
                                            [&] { return bench_verify(context, words.bench_verify); });
+    CLI::App* const retiring =
+        add_command(*bench, words, "lifecycle", "Guarded inserts against bare ones, retire against the same by hand",
+                    [&] { return bench_lifecycle(context, words.bench_lifecycle); });
+    retiring->add_option("--children", words.bench_lifecycle.children, "Of each parent. Default: 100000")
+        ->check(from_one())
+        ->type_name("N");
     checking->add_option("--entries", words.bench_verify.entries, "Length of the log. Default: 1000000")
         ->check(from_one())
         ->type_name("N");

@@ -190,6 +190,14 @@ TEST_F(LifecycleDescriptions, ThatDoNotFitTheCatalogAreRefusedInOneLine) {
     expect_refused(with([](auto& d) { d.live_children.push_back("rejected"); }), "can't be a live status");
 }
 
+TEST_F(LifecycleDescriptions, NameTheForeignKeyWhereThereAreSeveral) {
+    server_.execute("ALTER TABLE claim ADD origin_id int REFERENCES document");
+    expect_refused(description(), "or several");
+    LifecycleDescription named = description();
+    named.child.parent = {"document_id"};
+    Lifecycle(database_, named);
+}
+
 TEST_F(LifecycleDescriptions, AreCompletedFromTheCatalog) {
     const LifecycleDescription& complete = documents().description();
     EXPECT_EQ(complete.parent.key, std::vector<std::string>{"id"});

@@ -244,6 +244,19 @@ TEST_F(LifecycleGuards, TakenAfterAChildAreReportedWithBothPlaces) {
     EXPECT_THAT(told_[0], HasSubstr(confirmed));
 }
 
+TEST_F(LifecycleGuards, TakenAfterAChildWithNobodyToTellStopADebugBuild) {
+    static_cast<void>(documents());
+    const auto take = [&] {
+        database_.transact({}, [&](Transaction& transaction) {
+            under(transaction, 1, [&](const OpenParent& open) {
+                documents().add_child(open, {});
+                static_cast<void>(documents().hold_open(transaction, 2));
+            });
+        });
+    };
+    EXPECT_DEBUG_DEATH(take(), "hold all parents before the first child");
+}
+
 TEST_F(LifecycleGuards, MadeStrongerAreReported) {
     static_cast<void>(documents());
     telling_.transact({}, [&](Transaction& transaction) {

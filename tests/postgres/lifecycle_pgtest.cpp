@@ -175,13 +175,6 @@ TEST_F(LifecycleCalls, AtSerializableAreRunAgainUntilOneOrderHolds) {
     EXPECT_EQ(claim_status(1000), "rejected");
 }
 
-TEST(LifecycleTransition, IsTotal) {
-    EXPECT_EQ(transition_for(LifecycleRequest::retire, ParentState::live), Transition::cascade);
-    EXPECT_EQ(transition_for(LifecycleRequest::retire, ParentState::retired), Transition::nothing);
-    EXPECT_EQ(transition_for(LifecycleRequest::revive, ParentState::retired), Transition::revive);
-    EXPECT_EQ(transition_for(LifecycleRequest::revive, ParentState::live), Transition::nothing);
-}
-
 class LifecycleGuards : public LifecycleTest {
   protected:
     std::vector<std::string> told_;

@@ -74,7 +74,8 @@ struct ServerReport {
     std::string constraint{};
     std::string table{};
     std::string column{};
-    std::string statement{};  ///< The name of the rowlock statement, such as "audit.lock_head".
+    std::string statement{};   ///< The name of the rowlock statement, such as "audit.lock_head".
+    std::size_t position = 0;  ///< The character of the statement that the server points at, from 1; 0: none.
 };
 
 /// The server refused a statement.
@@ -108,7 +109,7 @@ struct Blocker {
 /// `Database::try_transact` turns it into a value.
 class Busy : public ServerError {
   public:
-    Busy(ServerReport report, std::chrono::milliseconds limit,
+    Busy(const ServerReport& report, std::chrono::milliseconds limit,
          std::source_location where = std::source_location::current());
 
     /// How long the statement was allowed to wait.

@@ -82,7 +82,7 @@ class Transaction {
 
     /// The same for several statements: still one round trip. The first one that fails is thrown; those behind it did
     /// not run.
-    std::vector<Rows> execute_all(std::vector<Query> queries,
+    std::vector<Rows> execute_all(const std::vector<Query>& queries,
                                   std::source_location where = std::source_location::current());
 
     /// Sends the statement with the next `execute`, or with the COMMIT: no round trip of its own. If it fails, that

@@ -21,8 +21,9 @@ constexpr std::string_view head_lock_class = "audit head";
 constexpr std::string_view reserved_actions = "rowlock.";
 
 /// Locks: one transaction-scoped advisory lock per tenant (or per hash, where two tenants' hashes meet), ascending,
-/// until the transaction ends. It only queues: a crowd waiting on the row itself wakes two waiters at each handover,
-/// this queue one. What makes the numbers correct is lock_head.
+/// until the transaction ends. A fair queue: a crowd waiting on the row itself wakes two waiters at each handover, this
+/// queue one. What makes the numbers correct is lock_head. Calls for several tenants need the queue to be free of
+/// deadlocks, too: a first use (make_head) comes when heads behind it in order may be locked already.
 constexpr Statement join_queue{
     "audit.join_queue",
     "SELECT pg_advisory_xact_lock($1, queue.key)"
@@ -85,7 +86,7 @@ std::optional<Mac> mac_of(const Row& row, std::size_t column) {
     if (row.is_null(column)) return std::nullopt;
     const auto bytes = row.bytes(column);
     Mac mac{};
-    contract(bytes.size() == mac.size(), "a stored MAC has 32 bytes, as its CHECK says");
+    contract(bytes.size() == mac.size(), "a stored MAC has 32 bytes, as its domain says");
     std::ranges::copy(bytes, mac.begin());
     return mac;
 }
@@ -183,7 +184,7 @@ class Appending {
         if (transaction_.isolation() == IsolationLevel::read_committed) queries.push_back(queue_query());
         const std::size_t first = queries.size();
         for (const TenantBatch& batch : batches_) add_lock_queries(batch, false, queries);
-        auto rows = transaction_.execute_all(std::move(queries));
+        auto rows = transaction_.execute_all(queries);
         const std::size_t width = switches_tenant_ ? 3 : 2;
         std::vector<LockedTenant> locked;
         for (std::size_t i = 0; i < batches_.size(); ++i) {
@@ -239,7 +240,7 @@ class Appending {
     LockedTenant make_and_lock(const TenantBatch& batch) {
         std::vector<Query> queries;
         add_lock_queries(batch, true, queries);
-        const auto rows = transaction_.execute_all(std::move(queries));
+        const auto rows = transaction_.execute_all(queries);
         const Rows& head = rows[rows.size() - 2];
         if (head.empty()) {
             // The snapshot is older than the row that another first user committed.

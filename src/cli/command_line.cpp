@@ -61,12 +61,6 @@ struct Words {
     std::function<Exit()> chosen;
 };
 
-/// The value of an environment variable; empty if it is not set.
-std::string environment(const char* name) {
-    const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing here sets the environment
-    return value == nullptr ? std::string() : std::string(value);
-}
-
 void add_globals(CLI::App& app, Globals& globals) {
     app.add_option("--db", globals.db,
                    "A PostgreSQL: a libpq URI or keyword string. Default: ROWLOCK_DB, else the private server")

@@ -183,6 +183,7 @@ void Database::run(const TransactionPolicy& policy, const std::function<void(Tra
 Database::Effects Database::run_until_committed(const TransactionPolicy& policy,
                                                 const std::function<void(Transaction&)>& body,
                                                 std::source_location where) {
+    // NOLINTNEXTLINE(clang-analyzer-deadcode.DeadStores): it is read after every failed attempt
     const auto started = Clock::now();
     for (int number = 1;; ++number) {
         FailedAttempt failed{number, {}, Recovery::give_up, false};

@@ -171,7 +171,7 @@ void Transaction::State::throw_busy(ServerReport report, std::source_location wh
             "it may have been a deadlock: the wait ended before the server's deadlock_timeout of {} ms, when it looks",
             session.deadlock_timeout().count());
     }
-    throw Busy(std::move(report), limit, where);
+    throw Busy(report, limit, where);
 }
 
 void Transaction::State::advise_against(const Statement& statement) {
@@ -268,10 +268,10 @@ void Transaction::State::roll_back_to_savepoint(std::size_t acquisitions_before,
 Rows Transaction::execute(const Statement& statement, std::vector<Parameter> parameters, std::source_location where) {
     std::vector<Query> queries;
     queries.push_back({statement, std::move(parameters)});
-    return std::move(execute_all(std::move(queries), where).back());
+    return std::move(execute_all(queries, where).back());
 }
 
-std::vector<Rows> Transaction::execute_all(std::vector<Query> queries, std::source_location where) {
+std::vector<Rows> Transaction::execute_all(const std::vector<Query>& queries, std::source_location where) {
     for (const Query& query : queries) require_parameters(query.parameters, where);
     for (const Query& query : queries) {
         state_.advise_against(query.statement);

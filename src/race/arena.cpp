@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "race/script_refused.hpp"
 #include "race/sql_tokens.hpp"
 #include "race/statement_analysis.hpp"
 #include "race/timeouts.hpp"
@@ -107,7 +108,10 @@ Arena::Arena(const Scenario& scenario, ServerWatch& watch) : scenario_(&scenario
 }
 
 void Arena::run_setups() {
-    for (const std::string& setup : scenario_->setups) watch_->run_script(without_timeouts(setup));
+    for (std::size_t i = 0; i < scenario_->setups.size(); ++i) {
+        const std::string& setup = scenario_->setups[i];
+        run_as_written(setup, scenario_->setup_offsets.at(i), [&] { watch_->run_script(without_timeouts(setup)); });
+    }
 }
 
 void Arena::read_tables() {
@@ -165,7 +169,8 @@ void Arena::reset_by_scripts() {
     if (scenario_->teardown.empty()) {
         watch_->run_script("DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT ALL ON SCHEMA public TO public");
     } else {
-        watch_->run_script(scenario_->teardown);
+        run_as_written(scenario_->teardown, scenario_->teardown_offset,
+                       [&] { watch_->run_script(scenario_->teardown); });
     }
     run_setups();
     catalog_ = read_catalog(watch_->session());

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <tuple>
 
+#include "race/minimiser.hpp"
 #include "race/permutation.hpp"
 #include "race/serial_oracle.hpp"
+#include "race/sql_tokens.hpp"
 
 namespace rowlock::race {
 
@@ -20,13 +22,6 @@ constexpr std::size_t serial_orders_max = 24;
 /// Executions of the phase with few preemptions, which comes before a long exploration.
 constexpr std::size_t bounded_executions_max = 64;
 constexpr std::uint64_t long_exploration = 2'000;
-
-/// Fewest preemptions, then sessions, then events.
-std::tuple<std::size_t, std::size_t, std::size_t> size_of(const Execution& execution) {
-    std::set<std::size_t> sessions;
-    for (const Event& event : execution.events) sessions.insert(event.move.session);
-    return {count_preemptions(execution), sessions.size(), execution.events.size()};
-}
 
 std::optional<std::uint64_t> interleavings(const Scenario& scenario) {
     // A product of binomials, each exact: n steps so far, k more.
@@ -42,35 +37,48 @@ std::optional<std::uint64_t> interleavings(const Scenario& scenario) {
     return total;
 }
 
-bool is_deadlock_victim(const Event& event) {
-    return std::ranges::any_of(event.reports, [](const StepReport& report) {
-        return std::ranges::any_of(report.statements,
-                                   [](const auto& statement) { return statement.sqlstate == "40P01"; });
+/// How far apart two executions are: pairs of events that come in another order and depend on each other, then all
+/// pairs that come in another order.
+struct Distance {
+    std::size_t dependent = 0;
+    std::size_t all = 0;
+    std::optional<Finding::Pair> first{};  ///< Of the dependent ones.
+
+    [[nodiscard]] bool is_less(const Distance& other) const {
+        return std::tie(dependent, all) < std::tie(other.dependent, other.all);
+    }
+};
+
+std::ptrdiff_t place_of(const Execution& execution, const Move& move) {
+    const auto at = std::ranges::find_if(execution.events, [&](const Event& event) {
+        return event.move.kind == move.kind && event.move.session == move.session && event.move.step == move.step;
     });
+    return at - execution.events.begin();
 }
 
-/// How many pairs of steps come in another order; the first of them goes to `pair`.
-std::size_t distance(const Execution& one, const Execution& other, std::pair<Move, Move>& pair) {
-    const auto place = [](const Execution& execution, const Move& move) {
-        const auto at = std::ranges::find_if(execution.events, [&](const Event& event) {
-            return event.move.kind == move.kind && event.move.session == move.session && event.move.step == move.step;
-        });
-        return at - execution.events.begin();
-    };
-    std::size_t count = 0;
-    bool found = false;
+Distance distance(const Execution& one, const Execution& other) {
+    Distance apart;
     for (std::size_t i = 0; i < one.events.size(); ++i) {
         for (std::size_t j = i + 1; j < one.events.size(); ++j) {
-            const Move& first = one.events[i].move;
-            const Move& second = one.events[j].move;
-            if (place(other, first) <= place(other, second)) continue;
-            const bool matters = are_dependent(one.events[i].footprint, one.events[j].footprint);
-            if (matters && !found) pair = {first, second};
-            found = found || matters;
-            ++count;
+            if (place_of(other, one.events[i].move) <= place_of(other, one.events[j].move)) continue;
+            ++apart.all;
+            if (!are_dependent(one.events[i].footprint, one.events[j].footprint)) continue;
+            ++apart.dependent;
+            if (!apart.first) apart.first = {i, j};
         }
     }
-    return count;
+    return apart;
+}
+
+bool names_isolation(const Scenario& scenario) {
+    const auto names = [](std::string_view sql) {
+        const std::vector<std::string> words = sql_words(sql);
+        return std::ranges::find(words, "isolation") != words.end() ||
+               std::ranges::find(words, "default_transaction_isolation") != words.end();
+    };
+    return std::ranges::any_of(scenario.sessions, [&](const SessionScript& session) {
+        return names(session.setup) || std::ranges::any_of(session.steps, names, &Step::sql);
+    });
 }
 
 class Checker {
@@ -79,24 +87,39 @@ class Checker {
         : scenario_(scenario), stage_(stage), options_(options), objection_(objection), started_(Clock::now()) {}
 
     CheckResult run() {
+        try {
+            play();
+        } catch (const StageStopped& stopped) {
+            result_.summary.server_decided = true;
+            result_.summary.problem = stopped.what();
+            return std::move(result_);
+        }
+        return finished();
+    }
+
+  private:
+    void play() {
         result_.scenario = scenario_.name;
         result_.interleavings = count_interleavings(scenario_);
+        result_.names_isolation = names_isolation(scenario_);
         if (!scenario_.permutations.empty()) {
-            play_permutations();
-            return finished();
+            return play_permutations();
         }
         make_oracle();
         play_serial_orders();
         const auto total = interleavings(scenario_);
         if (!is_over() && (!total || *total > long_exploration)) play_with_few_preemptions();
         if (!is_over()) play_all();
-        return finished();
     }
 
-  private:
     CheckResult finished() {
-        for (Finding& finding : result_.findings) find_nearest_good(finding);
-        std::ranges::sort(result_.findings, {}, [](const Finding& f) { return std::tuple(f.kind, f.preemptions); });
+        result_.stopped_at_first = options_.stop_at_first && !result_.findings.empty();
+        for (Finding& finding : result_.findings) {
+            if (options_.explain) explain(finding);
+            find_nearest_good(finding);
+        }
+        std::ranges::sort(result_.findings, {},
+                          [](const Finding& f) { return std::tuple(f.symptom.kind, f.preemptions); });
         result_.elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - started_);
         return std::move(result_);
     }
@@ -153,8 +176,9 @@ class Checker {
         }
     }
 
-    ExplorerOptions explorer_options() const {
+    ExplorerOptions explorer_options() {
         ExplorerOptions explorer;
+        explorer.footprints = &footprints_;
         explorer.reduce = options_.reduce;
         explorer.executions_max = options_.executions_max;
         explorer.is_out_of_time = [this] { return is_out_of_time(); };
@@ -184,51 +208,43 @@ class Checker {
         (void)explore(stage_, explorer, [&](const Execution& execution) { return take(execution, false); });
     }
 
-    void play_all() {
+    void forget_counts() {
         for (Finding& finding : result_.findings) finding.count = 0;
         result_.broken = 0;
         result_.unreadable = 0;
         result_.outcomes.clear();
         result_.refusals.clear();
+    }
+
+    void play_all() {
+        forget_counts();
         ExplorerOptions explorer = explorer_options();
         if (options_.symmetry) {
             for (const SessionScript& session : scenario_.sessions) explorer.groups.push_back(session.group);
         }
+        explorer.on_restart = [this] { forget_counts(); };
         result_.summary = explore(stage_, explorer, [&](const Execution& execution) { return take(execution, false); });
     }
 
+    [[nodiscard]] std::vector<Symptom> symptoms(const Execution& execution) const {
+        return symptoms_of(scenario_, execution, oracle_ ? &*oracle_ : nullptr);
+    }
+
     bool take(const Execution& execution, bool serial) {
-        bool bad = false;
+        const std::vector<Symptom> found = symptoms(execution);
+        for (const Symptom& symptom : found) add(symptom, execution, serial);
         for (const InvariantAnswer& answer : execution.ending.answers) {
-            if (!answer.readable) ++result_.unreadable;
-            if (!answer.readable || answer.rows.empty()) continue;
-            add(Finding::Kind::invariant, scenario_.invariants[answer.invariant].name, execution, answer, serial);
-            bad = true;
+            if (answer.readable) continue;
+            ++result_.unreadable;
+            result_.unreadable_problem =
+                fmt::format("\"{}\": {}", scenario_.invariants[answer.invariant].name, answer.problem);
         }
-        for (const Event& event : execution.events) {
-            for (const std::string& name : event.violated) {
-                add(Finding::Kind::invariant, name + " (on the way)", execution, std::nullopt, serial);
-                bad = true;
-            }
-        }
-        if (execution.ending.kind == Ending::Kind::stuck) {
-            add(Finding::Kind::stuck, execution.ending.problem, execution, std::nullopt, serial);
-            bad = true;
-        }
-        if (has_unhandled_deadlock(execution)) {
-            add(Finding::Kind::deadlock, "deadlock", execution, std::nullopt, serial);
-            bad = true;
-        }
-        if (oracle_ && execution.ending.kind == Ending::Kind::complete && !oracle_->explains(execution)) {
-            add(Finding::Kind::not_serial, "the end state is that of no serial order", execution, std::nullopt, serial);
-            bad = true;
-        }
-        if (!bad && good_.size() < kept_good_max) good_.push_back(execution);
+        if (found.empty() && good_.size() < kept_good_max) good_.push_back(execution);
         count_refusals(execution);
         result_.outcomes.insert(outcome_text(scenario_, execution));
-        result_.broken += bad ? 1U : 0U;
+        result_.broken += found.empty() ? 0U : 1U;
         if (options_.progress) options_.progress(++played_, result_.broken);
-        return !(bad && options_.stop_at_first);
+        return found.empty() || !options_.stop_at_first;
     }
 
     void count_refusals(const Execution& execution) {
@@ -245,40 +261,54 @@ class Checker {
         for (const std::string& refusal : seen) ++result_.refusals[refusal];
     }
 
-    /// An application that runs the transaction again has dealt with it.
-    [[nodiscard]] bool has_unhandled_deadlock(const Execution& execution) const {
-        return std::ranges::any_of(execution.events, [&](const Event& event) {
-            return is_deadlock_victim(event) &&
-                   std::ranges::none_of(event.reports, [](const StepReport& report) { return report.restarts; });
-        });
-    }
-
-    void add(Finding::Kind kind, const std::string& title, const Execution& execution,
-             const std::optional<InvariantAnswer>& answer, bool serial) {
-        const auto same = [&](const Finding& finding) { return finding.kind == kind && finding.title == title; };
-        auto at = std::ranges::find_if(result_.findings, same);
+    void add(const Symptom& symptom, const Execution& execution, bool serial) {
+        const auto is_same = [&](const Finding& finding) { return finding.symptom.is_like(symptom); };
+        auto at = std::ranges::find_if(result_.findings, is_same);
         const bool is_new = at == result_.findings.end();
-        if (is_new) at = result_.findings.insert(at, Finding{kind, title});
+        if (is_new) at = result_.findings.insert(at, Finding{symptom});
         ++at->count;
         at->in_serial_order = at->in_serial_order || serial;
-        if (!is_new && size_of(execution) >= size_of(at->execution)) return;
-        at->execution = execution;
-        at->answer = answer;
-        at->preemptions = count_preemptions(execution);
+        if (is_new || size_of(execution) < size_of(at->execution)) show_by(*at, symptom, execution);
+    }
+
+    static void show_by(Finding& finding, const Symptom& symptom, const Execution& execution) {
+        finding.symptom = symptom;
+        finding.execution = execution;
+        finding.preemptions = count_preemptions(execution);
+    }
+
+    /// Plays shorter schedules, and the shortest once more with a look at the locks.
+    void explain(Finding& finding) {
+        MinimiserOptions minimiser;
+        minimiser.shows = [&](const Execution& execution) { return symptom_in(finding, execution).has_value(); };
+        minimiser.is_out_of_time = [this] { return is_out_of_time(); };
+        if (!finding.in_serial_order && scenario_.permutations.empty()) {
+            const Execution shortest = minimise(stage_, finding.execution, minimiser);
+            show_by(finding, *symptom_in(finding, shortest), shortest);
+        }
+        std::vector<Move> moves;
+        for (const Event& event : finding.execution.events) moves.push_back(event.move);
+        const std::optional<Execution> seen = play_moves(stage_, moves, true);
+        if (!seen) return;
+        if (const auto symptom = symptom_in(finding, *seen)) show_by(finding, *symptom, *seen);
+    }
+
+    [[nodiscard]] std::optional<Symptom> symptom_in(const Finding& finding, const Execution& execution) const {
+        for (Symptom& symptom : symptoms(execution)) {
+            if (symptom.is_like(finding.symptom)) return std::move(symptom);
+        }
+        return std::nullopt;
     }
 
     void find_nearest_good(Finding& finding) const {
-        std::size_t best = SIZE_MAX;
+        std::optional<Distance> nearest;
         for (const Execution& good : good_) {
-            std::pair<Move, Move> pair;
-            const std::size_t apart = distance(finding.execution, good, pair);
-            if (apart == 0 || apart >= best) continue;
-            best = apart;
+            const Distance apart = distance(finding.execution, good);
+            if (apart.all == 0 || (nearest && !apart.is_less(*nearest))) continue;
+            nearest = apart;
             finding.nearest_good = good;
-            finding.order_that_matters =
-                fmt::format("{} before {}", step_label(scenario_, pair.first.session, pair.first.step),
-                            step_label(scenario_, pair.second.session, pair.second.step));
         }
+        if (nearest) finding.order_that_matters = nearest->first;
     }
 
     const Scenario& scenario_;
@@ -288,6 +318,7 @@ class Checker {
     Clock::time_point started_;
     CheckResult result_;
     std::optional<SerialOracle> oracle_;
+    StepFootprints footprints_;
     std::vector<Execution> good_;
     std::size_t played_ = 0;
 };

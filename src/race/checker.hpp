@@ -14,6 +14,7 @@
 #include "race/explorer.hpp"
 #include "race/scenario.hpp"
 #include "race/stage.hpp"
+#include "race/symptoms.hpp"
 
 namespace rowlock::race {
 
@@ -23,29 +24,34 @@ struct CheckOptions {
     std::size_t executions_max = 20'000;
     std::chrono::milliseconds time_max{60'000};
     bool stop_at_first = false;
+    /// Findings are made as short as they can be, and played once more to look at their locks.
+    bool explain = true;
     std::function<bool()> is_interrupted{};
     /// Told now and then how far it is.
     std::function<void(std::size_t executions, std::size_t broken)> progress{};
 };
 
-/// Something that must not happen, and the shortest schedule seen that makes it happen.
+/// Something that must not happen, and the shortest schedule known that makes it happen.
 struct Finding {
-    enum class Kind { invariant, stuck, deadlock, not_serial };
-    Kind kind = Kind::invariant;
-    std::string title{};
+    Symptom symptom{};
     Execution execution{};
-    std::optional<InvariantAnswer> answer{};
     std::size_t preemptions = 0;
     std::size_t count = 0;         ///< Executions that show it.
     bool in_serial_order = false;  ///< It needs no concurrency at all.
-    /// The nearest execution that shows no finding, and the first pair of steps that comes the other way round there.
+    /// The nearest execution that shows no finding, and the first two events that come the other way round there.
     std::optional<Execution> nearest_good{};
-    std::string order_that_matters{};
+    struct Pair {
+        std::size_t first = 0;
+        std::size_t second = 0;
+    };
+    std::optional<Pair> order_that_matters{};
 };
 
 struct CheckResult {
     std::string scenario{};
-    std::string isolation{};
+    std::string isolation{};       ///< Of transactions that name none; empty: as the server has it.
+    bool names_isolation = false;  ///< Some step names a level of its own.
+    bool stopped_at_first = false;
     std::vector<Finding> findings{};
     ExplorationSummary summary{};
     std::size_t serial_orders = 0;
@@ -55,6 +61,7 @@ struct CheckResult {
     std::size_t broken = 0;            ///< Executions with at least one finding.
     std::string interleavings{};       ///< Of all steps, as a number or "more than …".
     std::size_t unreadable = 0;        ///< Executions after which an invariant could not be asked.
+    std::string unreadable_problem{};  ///< Of the last of them.
     std::string oracle{};              ///< "session", "transaction", or why it is off.
     std::set<std::string> outcomes{};  ///< Final states with what each session saw.
     std::chrono::milliseconds elapsed{};

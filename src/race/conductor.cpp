@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "race/script_refused.hpp"
 #include "race/signals.hpp"
 
 namespace rowlock::race {
@@ -72,7 +73,9 @@ void Conductor::prepare_players() {
     for (const auto& player : players_) {
         player->restart(arena_->catalog(), *analyses_);
         const SessionScript& script = player->definition();
-        if (!script.setup.empty()) player->run_aside(script.setup);
+        if (!script.setup.empty()) {
+            run_as_written(script.setup, script.setup_offset, [&] { player->run_aside(script.setup); });
+        }
     }
 }
 
@@ -82,7 +85,10 @@ void Conductor::restart() {
     for (const auto& player : players_) {
         if (!player->has_link()) continue;
         if (player->link().in_transaction()) player->run_aside("ROLLBACK");
-        if (!player->definition().teardown.empty()) player->run_aside(player->definition().teardown);
+        const SessionScript& script = player->definition();
+        if (!script.teardown.empty()) {
+            run_as_written(script.teardown, script.teardown_offset, [&] { player->run_aside(script.teardown); });
+        }
         if (player->keeps_state()) player->run_aside("DISCARD ALL");
     }
     arena_->reset();
@@ -195,8 +201,10 @@ StepReport Conductor::settle(std::size_t session, bool woken, bool waits_out) {
             return report;
         }
         if (Clock::now() - started > options_.step_wait_max) {
-            throw StageFault(fmt::format("the step {} neither ends nor waits for a lock",
-                                         step_label(*scenario_, session, player.report().step)));
+            player.link().cancel();
+            throw StageStopped(fmt::format("the step {} does not end: {:.1f} s have passed, and it waits for no lock",
+                                           step_label(*scenario_, session, player.report().step),
+                                           std::chrono::duration<double>(options_.step_wait_max).count()));
         }
     }
     if (player.is_disconnected()) wait_for_exit(session);
@@ -265,12 +273,11 @@ StepReport Conductor::run_deadlock_check(std::size_t session) {
     const auto give_up_at = Clock::now() + detector_wait_max;
     const AsyncSession* const link[] = {&player.link()};
     while (!wait_for_any(link, milliseconds(1))) {
-        StepReport report;
-        // A cycle that only the order of a queue closes is opened by changing that order: then nobody fails.
-        const bool still_waits = look_at_wait(session, report);
-        if (still_waits) waiter(session)->blocked_by = report.blocked_by;
+        // A cycle that only the order of a queue closes is opened by changing that order: then nobody fails, and it
+        // may be another who is free.
+        const bool is_opened = !freed_waiters().empty();
         const std::vector<std::size_t> cycle = deadlocked();
-        if (!still_waits || std::ranges::find(cycle, session) == cycle.end()) break;
+        if (is_opened || std::ranges::find(cycle, session) == cycle.end()) break;
         if (Clock::now() > give_up_at) throw StageFault("the deadlock detector had run before the cycle was closed");
     }
     std::erase_if(waiters_, [&](const Waiter& waiting) { return waiting.session == session; });
@@ -332,6 +339,12 @@ std::vector<std::string> Conductor::look() {
         if (answer.readable && !answer.rows.empty()) violated.push_back(scenario_->invariants[i].name);
     }
     return violated;
+}
+
+std::vector<LockLine> Conductor::held_locks() {
+    std::vector<int> pids;
+    for (const auto& player : players_) pids.push_back(player->pid());
+    return locks_.look(pids);
 }
 
 Ending Conductor::finish() {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "race/arena.hpp"
+#include "race/lock_survey.hpp"
 #include "race/player.hpp"
 #include "race/scenario.hpp"
 #include "race/server_watch.hpp"
@@ -41,6 +42,7 @@ class Conductor : public Stage {
     std::vector<Move> moves() override;
     Event perform(const Move& move) override;
     std::vector<std::string> look() override;
+    std::vector<LockLine> held_locks() override;
     Ending finish() override;
 
     [[nodiscard]] const Arena& arena() const noexcept { return *arena_; }
@@ -73,6 +75,7 @@ class Conductor : public Stage {
     const Scenario* scenario_;
     ConductorOptions options_;
     ServerWatch watch_;
+    LockSurvey locks_{watch_};
     std::unique_ptr<Arena> arena_;
     std::unique_ptr<AnalysisCache> analyses_;
     std::vector<std::unique_ptr<Player>> players_;

@@ -75,10 +75,15 @@ struct StepReport {
 
 /// A lock held or waited for, for people to read.
 struct LockLine {
-    std::size_t session;
-    std::string relation;
-    std::string mode;
-    bool granted;
+    enum class Kind { table, row, advisory };
+    Kind kind = Kind::table;
+    std::size_t session = 0;
+    std::string relation{};
+    std::string key{};   ///< Of a row, such as "id=1", or of an advisory lock.
+    std::string mode{};  ///< As SQL writes it: "ROW EXCLUSIVE", "FOR UPDATE"; of a row waited for it is not known.
+    bool granted = true;
+
+    auto operator<=>(const LockLine&) const = default;
 };
 
 /// A point inside of an event where several waiters were free to go on.
@@ -92,7 +97,7 @@ struct Event {
     Move move{};
     std::vector<StepReport> reports{};  ///< The mover's first, then the woken ones in their order.
     std::vector<WakeChoice> wake_choices{};
-    std::vector<LockLine> locks{};
+    std::vector<LockLine> locks{};        ///< All that the sessions hold afterwards; only where they were asked for.
     Footprint footprint{};                ///< Of all reports together.
     bool may_time_out = false;            ///< The mover waits, and has a time-out of its own that might end that.
     std::vector<std::string> violated{};  ///< `invariant always` that did not hold after it.

@@ -102,6 +102,19 @@ std::optional<Move> find_move(const Scenario& scenario, const ReplayMove& wanted
     return std::nullopt;
 }
 
+/// A schedule that was shortened leaves steps out at the end.
+bool ends_early(const Scenario& scenario, const Execution& execution) {
+    std::vector<bool> is_over(scenario.sessions.size(), false);
+    for (const Event& event : execution.events) {
+        for (const StepReport& report : event.reports) {
+            const bool is_last = report.step + 1 == scenario.sessions[report.session].steps.size();
+            const bool ends = is_last || report.gives_up || report.verdict == Verdict::disconnected;
+            is_over[report.session] = (ends && !report.restarts) || report.is_waiting();
+        }
+    }
+    return std::ranges::find(is_over, false) != is_over.end();
+}
+
 }  // namespace
 
 std::string replay_text(const Scenario& scenario, const std::string& path, const std::string& isolation,
@@ -113,6 +126,7 @@ std::string replay_text(const Scenario& scenario, const std::string& path, const
                             session.name, session.steps[event.move.step].name, wake_text(event.move.wake_order),
                             effect_of(scenario, event));
     }
+    text += ends_early(scenario, execution) ? "ends\tearly\n" : "ends\twhole\n";
     return text;
 }
 
@@ -132,6 +146,8 @@ Replay parse_replay(std::string_view text, std::string_view name) {
             replay.isolation = words.size() > 1 ? std::string(words[1]) : std::string();
         } else if (words.size() == 5 && (words[0] == "step" || words[0] == "check")) {
             replay.moves.push_back(parse_move(words));
+        } else if (words.size() == 2 && words[0] == "ends") {
+            replay.ends_early = words[1] == "early";
         } else if (!words.empty()) {
             source.fail(begin, "this line of a replay file can't be read");
         }
@@ -157,7 +173,7 @@ ReplayOutcome play_again(const Scenario& scenario, const Replay& replay, Stage& 
             break;
         }
     }
-    if (outcome.divergence.empty() && !stage.moves().empty()) {
+    if (outcome.divergence.empty() && !replay.ends_early && !stage.moves().empty()) {
         outcome.divergence = "diverged at the end: there is more to do than there was";
     }
     outcome.execution.ending = stage.finish();

@@ -24,6 +24,7 @@ struct Replay {
     std::string scenario{};  ///< The path of the scenario file.
     std::string isolation{};
     std::vector<ReplayMove> moves{};
+    bool ends_early = false;  ///< Sessions have steps left.
 };
 
 [[nodiscard]] std::string replay_text(const Scenario& scenario, const std::string& path, const std::string& isolation,

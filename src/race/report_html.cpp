@@ -133,15 +133,15 @@ std::string rows_html(const InvariantAnswer& answer) {
 }
 
 std::string finding_html(const Scenario& scenario, const Finding& finding) {
-    std::string html = fmt::format("<h3 class=\"bad\">✗ {}</h3>", escaped_markup(finding.title));
+    std::string html = fmt::format("<h3 class=\"bad\">✗ {}</h3>", escaped_markup(finding.symptom.title));
     html += fmt::format("<p>{} preemption{}, {} execution{} show it.</p>", finding.preemptions,
                         finding.preemptions == 1 ? "" : "s", finding.count, finding.count == 1 ? "" : "s");
     html += "<div class=\"scroll\" tabindex=\"0\" aria-label=\"timeline\">" +
             timeline_svg(scenario, finding.execution) + "</div>" + steps_list(scenario, finding.execution);
-    if (finding.answer) html += rows_html(*finding.answer);
+    if (finding.symptom.answer) html += rows_html(*finding.symptom.answer);
     if (finding.nearest_good) {
         html += fmt::format("<p>What matters: <b>{}</b>. This one is fine:</p><pre>{}</pre>",
-                            escaped_markup(finding.order_that_matters),
+                            escaped_markup(order_text(scenario, finding)),
                             escaped_markup(schedule_text(scenario, *finding.nearest_good)));
     }
     return html;

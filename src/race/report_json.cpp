@@ -48,41 +48,44 @@ std::string_view kind_name(TimelineRow::Kind kind) {
     return "";
 }
 
-std::string_view kind_name(Finding::Kind kind) {
+std::string_view kind_name(Symptom::Kind kind) {
     switch (kind) {
-        case Finding::Kind::invariant:
+        case Symptom::Kind::invariant:
             return "invariant";
-        case Finding::Kind::stuck:
+        case Symptom::Kind::stuck:
             return "stuck";
-        case Finding::Kind::deadlock:
+        case Symptom::Kind::deadlock:
             return "deadlock";
-        case Finding::Kind::not_serial:
+        case Symptom::Kind::not_serial:
             return "not serial";
     }
     return "";
 }
 
-std::string timeline_json(const Scenario& scenario, const Execution& execution) {
+std::string timeline_json(const Scenario& scenario, const Finding& finding) {
     std::vector<std::string> rows;
-    for (const TimelineRow& row : timeline_of(scenario, execution)) {
-        rows.push_back(fmt::format(R"({{"event":{},"session":{},"step":{},"kind":"{}","sql":{},"remark":{}}})",
-                                   row.event, quote_json(scenario.sessions[row.session].name), quote_json(row.step),
-                                   kind_name(row.kind), quote_json(row.sql), quote_json(row.remark)));
+    for (const TimelineRow& row : timeline_of(scenario, finding)) {
+        std::vector<std::string> locks;
+        for (const std::string& lock : row.locks) locks.push_back(quote_json(lock));
+        rows.push_back(
+            fmt::format(R"({{"event":{},"session":{},"step":{},"kind":"{}","sql":{},"remark":{},"locks":{}}})",
+                        row.event, quote_json(scenario.sessions[row.session].name), quote_json(row.step),
+                        kind_name(row.kind), quote_json(row.sql), quote_json(row.remark), array_of(locks)));
     }
     return array_of(rows);
 }
 
 std::string finding_json(const Scenario& scenario, const Finding& finding) {
     std::string json = fmt::format(R"({{"kind":"{}","title":{},"executions":{},"preemptions":{},"in_serial_order":{})",
-                                   kind_name(finding.kind), quote_json(finding.title), finding.count,
+                                   kind_name(finding.symptom.kind), quote_json(finding.symptom.title), finding.count,
                                    finding.preemptions, finding.in_serial_order);
     json += fmt::format(R"(,"schedule":{},"timeline":{})", quote_json(schedule_text(scenario, finding.execution)),
-                        timeline_json(scenario, finding.execution));
-    if (finding.answer) json += ",\"violation\":" + answer_json(*finding.answer);
+                        timeline_json(scenario, finding));
+    if (finding.symptom.answer) json += ",\"violation\":" + answer_json(*finding.symptom.answer);
     if (finding.nearest_good) {
         json += fmt::format(R"(,"nearest_good":{},"order_that_matters":{})",
                             quote_json(schedule_text(scenario, *finding.nearest_good)),
-                            quote_json(finding.order_that_matters));
+                            quote_json(order_text(scenario, finding)));
     }
     return json + "}";
 }
@@ -95,7 +98,7 @@ std::string case_xml(std::string_view suite, std::string_view name, const std::s
 
 std::string failure_xml(const Scenario& scenario, const Finding& finding) {
     std::string text;
-    for (const std::string& line : timeline_lines(scenario, finding.execution, 120)) text += line + "\n";
+    for (const std::string& line : timeline_lines(scenario, timeline_of(scenario, finding), {})) text += line + "\n";
     return fmt::format("<failure message=\"{}\">{}</failure>",
                        escaped_markup(schedule_text(scenario, finding.execution)), escaped_markup(text));
 }
@@ -150,18 +153,19 @@ std::string report_junit(const Scenario& scenario, const CheckResult& result) {
     for (const Invariant& invariant : scenario.invariants) {
         std::string failure;
         for (const Finding& finding : result.findings) {
-            const bool is_own = finding.title == invariant.name || finding.title == invariant.name + " (on the way)";
-            if (is_own && finding.kind == Finding::Kind::invariant) failure = failure_xml(scenario, finding);
+            const bool is_own =
+                finding.symptom.title == invariant.name || finding.symptom.title == invariant.name + " (on the way)";
+            if (is_own && finding.symptom.kind == Symptom::Kind::invariant) failure = failure_xml(scenario, finding);
         }
         failures += failure.empty() ? 0U : 1U;
         ++count;
         cases += case_xml(scenario.name, invariant.name, failure);
     }
     for (const Finding& finding : result.findings) {
-        if (finding.kind == Finding::Kind::invariant) continue;
+        if (finding.symptom.kind == Symptom::Kind::invariant) continue;
         ++failures;
         ++count;
-        cases += case_xml(scenario.name, finding.title, failure_xml(scenario, finding));
+        cases += case_xml(scenario.name, finding.symptom.title, failure_xml(scenario, finding));
     }
     const std::string said = verdict_line(result);
     const bool is_whole = result.summary.exhausted && result.unreadable == 0;

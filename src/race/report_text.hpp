@@ -6,16 +6,19 @@
 
 #include "race/checker.hpp"
 #include "race/scenario.hpp"
+#include "race/timeline_text.hpp"
 
 namespace rowlock::race {
 
-/// Lines of at most `width` columns, as far as names allow.
+/// Each finding with its timeline, then the verdict on one line.
 [[nodiscard]] std::vector<std::string> report_lines(const Scenario& scenario, const CheckResult& result,
-                                                    std::size_t width);
+                                                    const TextStyle& style);
 
-/// The timeline of one execution alone.
-[[nodiscard]] std::vector<std::string> timeline_lines(const Scenario& scenario, const Execution& execution,
-                                                      std::size_t width);
+/// What is wrong, in a sentence.
+[[nodiscard]] std::string headline(const Symptom& symptom);
+
+/// "1 preemption, 4 of 6 schedules show it"
+[[nodiscard]] std::string extent_text(const Finding& finding, const CheckResult& result);
 
 /// "exhausted: 10 traces of 126 interleavings, READ COMMITTED, statement granularity"
 [[nodiscard]] std::string verdict_line(const CheckResult& result);

@@ -65,6 +65,8 @@ struct SessionScript {
     std::string name;
     std::string setup{};
     std::string teardown{};
+    std::size_t setup_offset = 0;  ///< Where the setup's SQL starts in the file.
+    std::size_t teardown_offset = 0;
     std::string role{};
     std::vector<Step> steps{};
     ErrorPolicy on_error{};
@@ -106,7 +108,9 @@ enum class OracleUnit { session, transaction, off };
 struct Scenario {
     std::string name;  ///< Of the file, without its folder.
     std::vector<std::string> setups{};
+    std::vector<std::size_t> setup_offsets{};  ///< Where each setup's SQL starts in the file.
     std::string teardown{};
+    std::size_t teardown_offset = 0;
     std::vector<SessionScript> sessions{};
     std::vector<Permutation> permutations{};
     std::vector<Invariant> invariants{};
@@ -116,6 +120,16 @@ struct Scenario {
 
 /// "writer_1.lock"
 [[nodiscard]] std::string step_label(const Scenario& scenario, std::size_t session, std::size_t step);
+
+/// The server refused SQL that is there to prepare, so there is nothing to race. `offset` is the place in the file.
+class ScriptRefused : public std::runtime_error {
+  public:
+    ScriptRefused(const std::string& message, std::size_t offset) : std::runtime_error(message), offset_(offset) {}
+    [[nodiscard]] std::size_t offset() const noexcept { return offset_; }
+
+  private:
+    std::size_t offset_;
+};
 
 /// Reads a scenario: isolationtester's grammar and rowlock's additions. `name` is for messages.
 /// Throws ScenarioError.

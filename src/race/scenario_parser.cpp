@@ -76,10 +76,14 @@ class ScenarioParser {
     void parse_top_level() {
         if (at_word("setup")) {
             lexer_.take();
-            scenario_.setups.push_back(take_block("setup").text);
+            Token block = take_block("setup");
+            scenario_.setups.push_back(std::move(block.text));
+            scenario_.setup_offsets.push_back(block.text_begin);
         } else if (at_word("teardown")) {
             lexer_.take();
-            scenario_.teardown = take_block("teardown").text;
+            Token block = take_block("teardown");
+            scenario_.teardown = std::move(block.text);
+            scenario_.teardown_offset = block.text_begin;
         } else if (at_word("session")) {
             parse_session();
         } else if (at_word("permutation")) {
@@ -120,11 +124,15 @@ class ScenarioParser {
     bool parse_session_part(SessionScript& session) {
         if (at_word("setup")) {
             lexer_.take();
-            session.setup = take_block("setup").text;
+            Token block = take_block("setup");
+            session.setup = std::move(block.text);
+            session.setup_offset = block.text_begin;
         } else if (at_word("teardown")) {
             // A file's own teardown may follow a session only before the first step: isolationtester's grammar.
             lexer_.take();
-            session.teardown = take_block("teardown").text;
+            Token block = take_block("teardown");
+            session.teardown = std::move(block.text);
+            session.teardown_offset = block.text_begin;
         } else if (at_word("step")) {
             parse_step(session);
         } else if (at_word("on_error")) {

@@ -25,12 +25,20 @@ class Stage {
     virtual Event perform(const Move& move) = 0;
     /// Asks every invariant now, in the middle of an execution; the names of those that do not hold.
     virtual std::vector<std::string> look() = 0;
+    /// The locks that the sessions hold or wait for now, for people to read.
+    virtual std::vector<LockLine> held_locks() { return {}; }
     /// Looks at the end state. No further move.
     virtual Ending finish() = 0;
 };
 
 /// The stage did something that a rerun may do differently: the execution is void, and is run again.
 class StageFault : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
+};
+
+/// Something that no rerun would change: the play ends here.
+class StageStopped : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
 };

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "race/checker.hpp"
 #include "race/execution.hpp"
 #include "race/scenario.hpp"
 
@@ -14,13 +15,23 @@ struct TimelineRow {
     Kind kind = Kind::step;
     std::size_t session = 0;
     std::string step{};
-    std::string sql{};            ///< On one line.
-    std::string remark{};         ///< What it saw, whom it waits for, how it failed.
-    std::vector<bool> waiting{};  ///< Of each session: waits while this happens.
-    std::size_t event = 0;        ///< Rows of one event belong together.
+    std::string sql{};                 ///< On one line; empty where it was shown already, when the step began to wait.
+    std::string remark{};              ///< What it saw, whom it waits for, how it failed.
+    std::vector<std::string> locks{};  ///< What the session came to hold here.
+    std::vector<bool> waiting{};       ///< Of each session: waits while this happens.
+    std::size_t event = 0;             ///< Rows of one event belong together.
+    bool matters = false;              ///< One of the two events whose order matters.
 };
 
 [[nodiscard]] std::vector<TimelineRow> timeline_of(const Scenario& scenario, const Execution& execution);
+/// With the two events marked whose order matters.
+[[nodiscard]] std::vector<TimelineRow> timeline_of(const Scenario& scenario, const Finding& finding);
+
+/// False for "commit { COMMIT }", where the SQL says no more than the name.
+[[nodiscard]] bool tells_more_than_name(const TimelineRow& row);
+
+/// "5 b.next comes before 8 a.commit", in the numbers of the timeline; empty where no such pair is known.
+[[nodiscard]] std::string order_text(const Scenario& scenario, const Finding& finding);
 
 /// "a.begin a.next b.begin …", one word an event, as a permutation of a scenario file would have it.
 [[nodiscard]] std::string schedule_text(const Scenario& scenario, const Execution& execution);

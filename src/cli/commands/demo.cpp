@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <exception>
 #include <functional>
 #include <map>
-#include <thread>
 
 #include "cli/commands/commands.hpp"
+#include "cli/crowd.hpp"
 #include "cli/git_log.hpp"
 #include "cli/output.hpp"
 #include "cli/scratch_database.hpp"
@@ -26,10 +25,6 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t commits_max = 20000;
 /// The tampering needs a first, a last and some entries between.
 constexpr std::int64_t entries_min = 5;
-
-double seconds_since(Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 std::string rate(std::int64_t count, double seconds) {
     return grouped(per_second(count, seconds)) + "/s";
@@ -80,23 +75,14 @@ std::vector<TenantEntry> entries_of(const std::string& repository) {
 void write_at_once(int writers, const std::vector<TenantEntry>& entries,
                    const std::function<void(const TenantEntry&)>& write) {
     std::atomic<std::size_t> next{0};
-    std::vector<std::exception_ptr> faults(static_cast<std::size_t>(writers));
-    {
-        std::vector<std::jthread> threads;
-        for (auto& fault : faults) {
-            threads.emplace_back([&] {
-                try {
-                    for (std::size_t i = next++; i < entries.size(); i = next++) write(entries[i]);
-                } catch (...) {
-                    fault = std::current_exception();
-                    next = entries.size();
-                }
-            });
+    run_crowd(static_cast<std::size_t>(writers), [&](std::size_t) {
+        try {
+            for (std::size_t i = next++; i < entries.size(); i = next++) write(entries[i]);
+        } catch (...) {
+            next = entries.size();
+            throw;
         }
-    }
-    for (const auto& fault : faults) {
-        if (fault) std::rethrow_exception(fault);
-    }
+    });
 }
 
 constexpr Statement count_numbers{

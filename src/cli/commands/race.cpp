@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <sstream>
@@ -16,6 +17,7 @@
 #include "race/report_html.hpp"
 #include "race/report_json.hpp"
 #include "race/report_text.hpp"
+#include "race/scenario_lexer.hpp"
 #include "race/serial_oracle.hpp"
 #include "race/throwaway_cluster.hpp"
 #include "rowlock/error.hpp"
@@ -39,7 +41,11 @@ class InterruptWatch {
 };
 
 std::string read_file(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
+    const std::ifstream file(path, std::ios::binary);
+    std::error_code ignored;
+    if (std::filesystem::is_directory(path, ignored)) {
+        throw InvalidInput(fmt::format("{} is a folder: name the scenario files in it", path));
+    }
     if (!file) throw InvalidInput(fmt::format("{} can't be read", path));
     std::stringstream text;
     text << file.rdbuf();
@@ -72,10 +78,15 @@ class RaceCommand {
         : context_(context), options_(options), progress_(context.style) {}
 
     void check_file(const std::string& path) {
-        const race::Scenario scenario = race::parse_scenario(read_file(path), path);
+        const std::string text = read_file(path);
+        const race::Scenario scenario = race::parse_scenario(text, path);
         std::vector<std::string> levels = scenario.isolations;
         if (levels.empty()) levels.emplace_back();
-        for (const std::string& level : levels) check_at(scenario, path, level);
+        try {
+            for (const std::string& level : levels) check_at(scenario, path, level);
+        } catch (const race::ScriptRefused& refused) {
+            race::SourceText(text, path).fail(refused.offset(), refused.what());
+        }
     }
 
     Exit finish() {
@@ -99,24 +110,29 @@ class RaceCommand {
         const race::OwnDatabase database(server_.connection(), database_name());
         race::Conductor conductor(scenario, conductor_options(database, replay.isolation));
         const race::ReplayOutcome outcome = race::play_again(scenario, replay, conductor);
-        for (const std::string& line : race::timeline_lines(scenario, outcome.execution, context_.style.width)) {
+        for (const std::string& line :
+             race::timeline_lines(scenario, race::timeline_of(scenario, outcome.execution), text_style())) {
             print_line(line);
         }
-        bool broken = outcome.execution.ending.kind == race::Ending::Kind::stuck;
-        for (const race::InvariantAnswer& answer : outcome.execution.ending.answers) {
-            if (answer.rows.empty()) continue;
-            broken = true;
-            print_line(fmt::format("the invariant \"{}\" is broken", scenario.invariants[answer.invariant].name));
-        }
+        print_line("");
         if (!outcome.divergence.empty()) {
             print_line(outcome.divergence);
             return Exit::undetermined;
         }
-        return broken ? Exit::finding : Exit::fine;
+        const std::vector<race::Symptom> symptoms = race::symptoms_of(scenario, outcome.execution, nullptr);
+        for (const race::Symptom& symptom : symptoms) print_line("✗ " + race::headline(symptom));
+        if (symptoms.empty()) print_line("✓ nothing is wrong with this schedule");
+        return symptoms.empty() ? Exit::fine : Exit::finding;
     }
 
   private:
     [[nodiscard]] static std::string database_name() { return fmt::format("rowlock_race_{}", getpid()); }
+
+    /// Where there is no terminal a page's width is right, since columns must end somewhere.
+    [[nodiscard]] race::TextStyle text_style() const {
+        const bool unlimited = context_.style.width == Style::unlimited;
+        return {unlimited ? race::TextStyle::default_width : context_.style.width, context_.style.color};
+    }
 
     [[nodiscard]] race::ConductorOptions conductor_options(const race::OwnDatabase& database,
                                                            const std::string& level) const {
@@ -153,7 +169,7 @@ class RaceCommand {
         if (context_.globals.json) {
             collected_.json.push_back(race::report_json(scenario, result));
         } else {
-            for (const std::string& line : race::report_lines(scenario, result, context_.style.width)) print_line(line);
+            for (const std::string& line : race::report_lines(scenario, result, text_style())) print_line(line);
         }
         if (!options_.dot.empty()) write_file(options_.dot, race::report_dot(scenario, result));
         if (options_.save_replay.empty() || result.findings.empty()) return;

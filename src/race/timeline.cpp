@@ -207,6 +207,30 @@ std::vector<TimelineRow> timeline_of(const Scenario& scenario, const Finding& fi
     return rows;
 }
 
+std::string_view row_class(TimelineRow::Kind kind) {
+    switch (kind) {
+        case TimelineRow::Kind::waits:
+            return "waits";
+        case TimelineRow::Kind::goes_on:
+        case TimelineRow::Kind::deadlock_check:
+            return "goes";
+        case TimelineRow::Kind::fails:
+            return "fails";
+        case TimelineRow::Kind::step:
+            break;
+    }
+    return "done";
+}
+
+std::vector<std::string> held_locks_text(const Event& event, std::size_t session) {
+    std::vector<std::string> texts;
+    for (const LockLine& line : event.locks) {
+        if (line.session != session || !line.granted || says_little(line, event.locks)) continue;
+        texts.push_back(fmt::format("{} {}", lock_name(line), line.mode));
+    }
+    return texts;
+}
+
 bool tells_more_than_name(const TimelineRow& row) {
     std::string_view sql = row.sql;
     if (sql.ends_with(';')) sql.remove_suffix(1);

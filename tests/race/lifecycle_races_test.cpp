@@ -41,7 +41,7 @@ TEST_F(OfTheLifecycle, NoInterleavingBreaksAPromise) {
             const CheckResult result = check_race(race);
             EXPECT_EQ(result.exit_code(), 0) << race.name << "\n" << race.text;
             EXPECT_TRUE(result.summary.exhausted) << race.name;
-            for (const Finding& finding : result.findings) ADD_FAILURE() << race.name << ": " << finding.title;
+            for (const Finding& finding : result.findings) ADD_FAILURE() << race.name << ": " << finding.symptom.title;
             executions += result.summary.executions;
         }
     }
@@ -60,7 +60,7 @@ TEST_F(OfTheLifecycle, TheRuleInTheDatabaseHoldsForClientsThatKnowNothingOfIt) {
             const CheckResult result = check_race(race);
             EXPECT_EQ(result.exit_code(), 0) << race.name << "\n" << race.text;
             EXPECT_TRUE(result.summary.exhausted) << race.name;
-            for (const Finding& finding : result.findings) ADD_FAILURE() << race.name << ": " << finding.title;
+            for (const Finding& finding : result.findings) ADD_FAILURE() << race.name << ": " << finding.symptom.title;
         }
     }
     for (const LifecycleRace& race : races_.before_rule("")) {

@@ -31,7 +31,8 @@ class LockWait {
         : limit_(std::chrono::duration_cast<std::chrono::milliseconds>(limit)) {}
     /// Busy at once, and the transaction is undone (NOWAIT).
     [[nodiscard]] static constexpr LockWait no_wait() { return {Mode::no_wait}; }
-    /// The same; but where one row is locked by its key, the transaction goes on: a body may take the next (SKIP LOCKED).
+    /// The same; but where one row is locked by its key, the transaction goes on: a body may take the next (SKIP
+    /// LOCKED).
     [[nodiscard]] static constexpr LockWait skip_locked() { return {Mode::skip_locked}; }
 
     [[nodiscard]] constexpr bool is_no_wait() const noexcept { return mode_ == Mode::no_wait; }

@@ -28,8 +28,7 @@ Style Style::of_this_process() {
     if (isatty(STDOUT_FILENO) != 1) style.width = Style::unlimited;
     winsize size{};
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) style.width = size.ws_col;
-    const char* const columns = std::getenv("COLUMNS");  // NOLINT(concurrency-mt-unsafe): before any thread
-    const long asked = columns == nullptr ? 0 : std::strtol(columns, nullptr, 10);
+    const long asked = std::strtol(environment("COLUMNS").c_str(), nullptr, 10);
     if (asked > 0 && asked < columns_max) style.width = static_cast<std::size_t>(asked);
     return style;
 }

@@ -69,7 +69,7 @@ std::string advice_without_code(std::string_view message) {
 Explanation explain(const std::exception& fault) {
     Explanation explanation{fault.what(), Exit::setup};
     if (const auto* const busy = dynamic_cast<const Busy*>(&fault)) {
-        explanation = {joined(busy->what(), advice_for("55P03", "")), Exit::finding};
+        explanation = {joined(joined(busy->what(), busy->report().hint), advice_for("55P03", "")), Exit::finding};
     } else if (const auto* const refused = dynamic_cast<const ServerError*>(&fault)) {
         explanation.line = joined(refused->what(), advice_for(refused->sqlstate(), refused->report().hint));
     } else if (const auto* const unreachable = dynamic_cast<const ConnectionError*>(&fault)) {

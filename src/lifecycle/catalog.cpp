@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 namespace rowlock {
 
@@ -78,18 +79,18 @@ bool has_index_on(const TableFacts& table, const Columns& columns, const std::st
     });
 }
 
-/// Leads from the child's columns to the parent's key, whether or not the tenant's stands beside them.
-bool leads_to_key(const std::vector<std::pair<std::string, std::string>>& foreign_key,
-                  const LifecycleDescription& description) {
-    const std::string& tenant = description.tenant_column;
-    std::size_t found = 0;
-    for (const auto& pair : foreign_key) {
-        if (!tenant.empty() && pair == std::pair(tenant, tenant)) continue;
-        for (std::size_t i = 0; i < description.parent.key.size(); ++i) {
-            if (pair == std::pair(description.child.parent[i], description.parent.key[i])) ++found;
+/// The child's columns of a foreign key to this key, in its order; none if it leads elsewhere. The tenant's column may
+/// stand beside them, and nothing else: the declarative rule in the database has a flag there.
+Columns columns_to(const Columns& key, const ForeignKey& foreign_key, const std::string& tenant) {
+    Columns columns;
+    for (const std::string& column : key) {
+        for (const auto& [child, parent] : foreign_key) {
+            if (parent == column) columns.push_back(child);
         }
     }
-    return found == description.parent.key.size();
+    const bool with_tenant = !tenant.empty() && std::ranges::count(foreign_key, std::pair(tenant, tenant)) == 1;
+    const bool is_all = columns.size() == key.size() && foreign_key.size() == key.size() + (with_tenant ? 1 : 0);
+    return is_all ? columns : Columns();
 }
 
 std::optional<std::string> missing_column(const TableFacts& table, const std::string& name, const Columns& columns) {
@@ -139,12 +140,13 @@ LifecycleDescription completed(LifecycleDescription description, const Lifecycle
     const std::string& tenant = description.tenant_column;
     if (description.parent.key.empty()) description.parent.key = without(facts.parent.primary_key, tenant);
     if (description.child.key.empty()) description.child.key = without(facts.child.primary_key, tenant);
-    if (!description.child.parent.empty() || facts.foreign_keys.size() != 1) return description;
-    for (const std::string& column : description.parent.key) {
-        for (const auto& [child, parent] : facts.foreign_keys.front()) {
-            if (parent == column) description.child.parent.push_back(child);
-        }
+    if (!description.child.parent.empty()) return description;
+    std::vector<Columns> candidates;
+    for (const ForeignKey& foreign_key : facts.foreign_keys) {
+        Columns columns = columns_to(description.parent.key, foreign_key, tenant);
+        if (!columns.empty()) candidates.push_back(std::move(columns));
     }
+    if (candidates.size() == 1) description.child.parent = candidates.front();
     return description;
 }
 
@@ -172,11 +174,12 @@ std::optional<std::string> first_problem(const LifecycleDescription& description
         return fmt::format("{} has no unique index on {}", child_name,
                            child.key.empty() ? "a key: name its columns" : shown(child.key));
     }
-    const bool can_lead = child.parent.size() == parent.key.size();
-    if (!can_lead ||
-        std::ranges::none_of(facts.foreign_keys, [&](const auto& key) { return leads_to_key(key, description); })) {
-        return fmt::format("{} has no foreign key from {} to {} {}: without one a child can have no parent at all",
-                           child_name, shown(child.parent), parent_name, shown(parent.key));
+    if (std::ranges::none_of(facts.foreign_keys, [&](const ForeignKey& foreign_key) {
+            return !child.parent.empty() && columns_to(parent.key, foreign_key, tenant) == child.parent;
+        })) {
+        return fmt::format(
+            "{} has no foreign key from {} to {} {}, or several: name the columns of the one that is meant", child_name,
+            child.parent.empty() ? "any columns" : shown(child.parent), parent_name, shown(parent.key));
     }
     if (!has_index_on(facts.child, child.parent, tenant)) {
         return fmt::format("{} has no index on {}: retiring a parent would read the whole table", child_name,

@@ -18,11 +18,14 @@ struct TableFacts {
     std::vector<std::vector<std::string>> indexes{};      ///< Likewise; unique ones, too.
 };
 
+/// Pairs (child's column, parent's column).
+using ForeignKey = std::vector<std::pair<std::string, std::string>>;
+
 struct LifecycleFacts {
     TableFacts parent{};
     TableFacts child{};
-    /// Of the child, to the parent: pairs (child's column, parent's column).
-    std::vector<std::vector<std::pair<std::string, std::string>>> foreign_keys{};
+    /// Of the child, to the parent.
+    std::vector<ForeignKey> foreign_keys{};
 };
 
 /// Fills in keys that were left out: primary keys without the tenant's column, the columns of the only foreign key.

@@ -72,6 +72,8 @@ class Session {
     [[nodiscard]] int backend_pid() const noexcept { return prepares_ ? backend_pid_ : 0; }
     /// When that backend started, in seconds: with the pid, it names a backend for good.
     [[nodiscard]] const std::string& backend_start() const noexcept { return backend_start_; }
+    /// How long a session waits before the server looks for a deadlock, as it was at connect.
+    [[nodiscard]] std::chrono::milliseconds deadlock_timeout() const noexcept { return deadlock_timeout_; }
 
   private:
     struct Queued {
@@ -107,6 +109,7 @@ class Session {
     std::optional<std::chrono::steady_clock::time_point> reply_by_;  ///< While connecting.
     int backend_pid_ = 0;
     std::string backend_start_;
+    std::chrono::milliseconds deadlock_timeout_{1000};
 };
 
 }  // namespace rowlock

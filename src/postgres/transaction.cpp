@@ -152,16 +152,26 @@ void Transaction::State::fail(const FailedStatement& failed, std::source_locatio
         const std::string_view what = report.sqlstate.empty() ? "the connection was lost" : "the session is over";
         throw ConnectionError(fmt::format("{}: {}", what, report.message), failed.recovery, report.sqlstate, where);
     }
-    if (report.sqlstate == lock_not_available) throw Busy(report, busy_limit(policy), where);
+    if (report.sqlstate == lock_not_available) throw_busy(std::move(report), where);
     // statement_timeout stands in for the deadline of a locking statement. What else cancels comes earlier than that,
     // or says so, where the server's messages are English.
     const auto elapsed = std::chrono::steady_clock::now() - flushed_at_;
     if (report.sqlstate == query_canceled && waited_for_locks && elapsed >= policy.lock_wait_max.limit() &&
         !report.message.ends_with("user request")) {
         report.sqlstate = lock_not_available;
-        throw Busy(report, busy_limit(policy), where);
+        throw_busy(std::move(report), where);
     }
     throw ServerError(std::move(report), failed.recovery, where);
+}
+
+void Transaction::State::throw_busy(ServerReport report, std::source_location where) const {
+    const std::chrono::milliseconds limit = busy_limit(policy);
+    if (report.hint.empty() && limit.count() > 0 && limit <= session.deadlock_timeout()) {
+        report.hint = fmt::format(
+            "it may have been a deadlock: the wait ended before the server's deadlock_timeout of {} ms, when it looks",
+            session.deadlock_timeout().count());
+    }
+    throw Busy(report, limit, where);
 }
 
 void Transaction::State::advise_against(const Statement& statement) {

@@ -64,6 +64,7 @@ struct Transaction::State {
     void begin(bool first_waits_for_locks);
     void set_lock_deadline(bool on);
     void queue_own(const Query& query);
+    [[noreturn]] void throw_busy(ServerReport report, std::source_location where) const;
     [[noreturn]] void fail(const FailedStatement& failed, std::source_location where);
 
     std::vector<Pending> pending_;

@@ -10,16 +10,14 @@
 namespace rowlock::race {
 
 struct HtmlSection {
-    std::string title;
-    std::string body;
+    std::string title{};
+    std::string mark{};  ///< ✓, ✗ or ?
+    std::string body{};
     bool bad = false;
 };
 
 [[nodiscard]] HtmlSection html_section(const Scenario& scenario, const CheckResult& result);
 [[nodiscard]] std::string report_html(const std::vector<HtmlSection>& sections);
-
-/// The timeline alone.
-[[nodiscard]] std::string timeline_svg(const Scenario& scenario, const Execution& execution);
 
 /// Who waited for whom in the first finding, with the steps on the edges; a cycle is a deadlock.
 [[nodiscard]] std::string report_dot(const Scenario& scenario, const CheckResult& result);

@@ -131,7 +131,7 @@ std::vector<std::string> new_locks(const Event& event, const std::vector<LockLin
         }
     }
     for (const auto& [mode, names] : rows) {
-        const std::size_t shown = std::min(names.size(), shown_rows_max);
+        const std::size_t shown = std::min(names.size(), rows_in_cell_max);
         std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + static_cast<long>(shown), ", "));
         if (names.size() > shown) text += fmt::format(", … {} rows", names.size());
         texts.push_back(text + mode);
@@ -205,6 +205,30 @@ std::vector<TimelineRow> timeline_of(const Scenario& scenario, const Finding& fi
         if (row != rows.end()) row->matters = true;
     }
     return rows;
+}
+
+std::string_view row_class(TimelineRow::Kind kind) {
+    switch (kind) {
+        case TimelineRow::Kind::waits:
+            return "waits";
+        case TimelineRow::Kind::goes_on:
+        case TimelineRow::Kind::deadlock_check:
+            return "goes";
+        case TimelineRow::Kind::fails:
+            return "fails";
+        case TimelineRow::Kind::step:
+            break;
+    }
+    return "done";
+}
+
+std::vector<std::string> held_locks_text(const Event& event, std::size_t session) {
+    std::vector<std::string> texts;
+    for (const LockLine& line : event.locks) {
+        if (line.session != session || !line.granted || says_little(line, event.locks)) continue;
+        texts.push_back(fmt::format("{} {}", lock_name(line), line.mode));
+    }
+    return texts;
 }
 
 bool tells_more_than_name(const TimelineRow& row) {

@@ -27,6 +27,12 @@ struct TimelineRow {
 /// With the two events marked whose order matters.
 [[nodiscard]] std::vector<TimelineRow> timeline_of(const Scenario& scenario, const Finding& finding);
 
+/// A word for style sheets: "done", "waits", "goes" or "fails".
+[[nodiscard]] std::string_view row_class(TimelineRow::Kind kind);
+
+/// What a session holds after an event, the weak locks left out that a stronger one covers.
+[[nodiscard]] std::vector<std::string> held_locks_text(const Event& event, std::size_t session);
+
 /// False for "commit { COMMIT }", where the SQL says no more than the name.
 [[nodiscard]] bool tells_more_than_name(const TimelineRow& row);
 

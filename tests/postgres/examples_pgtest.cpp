@@ -35,6 +35,14 @@ TEST(Examples, TheAuditEntryIsWrittenWithTheChange) {
     EXPECT_EQ(database.value("SELECT owner FROM account"), "bob");
 }
 
+TEST(Examples, ARetiredParentTakesItsChildrenAlong) {
+    const TestDatabase database;
+    const std::string program = std::string(ROWLOCK_EXAMPLES) + "/3_retire_a_parent";
+    EXPECT_EQ(output_of({program, database.connection()}),
+              "claim 1: confirmed\nretired with it: 1 candidate\nretired with it: 1 confirmed\n"
+              "claim 2: refused: the document is not open\n");
+}
+
 TEST(Examples, TheQuotaIsFullForTheFourthGuest) {
     const TestDatabase database;
     const std::string program = std::string(ROWLOCK_EXAMPLES) + "/4_quota";

@@ -1,5 +1,7 @@
 // Any names, any keys: descriptions that fit the catalog work to the letter, others are refused in one line.
+#include "postgres/identifier.hpp"
 #include "postgres/lifecycle_fixture.hpp"
+#include "rowlock/lifecycle_rule.hpp"
 
 namespace rowlock {
 namespace {
@@ -152,6 +154,43 @@ TEST_P(LifecycleOf, AnyShapeKeepsItsPromises) {
     });
 }
 
+TEST_P(LifecycleOf, AnyShapeTakesTheRuleInTheDatabase) {
+    const Shape& shape = GetParam();
+    const Lifecycle lifecycle(database_, shape.description);
+    const LifecycleDescription& complete = lifecycle.description();
+    const TransactionPolicy policy{.tenant = shape.tenant};
+    const auto run_script = [&](const std::string& sql) {
+        database_.transact({}, [&](Transaction& transaction) { transaction.execute_script({"test.rule", sql}); });
+    };
+    const std::string revive_children =
+        fmt::format("UPDATE {}.{} SET {} = 'candidate' WHERE {} = 'rejected'", quote_identifier(complete.child.schema),
+                    quote_identifier(complete.child.table), quote_identifier(complete.child.status),
+                    quote_identifier(complete.child.status));
+    for (const LifecycleRule rule : {LifecycleRule::trigger, LifecycleRule::declarative}) {
+        run_script(lifecycle_rule_sql(complete, rule));
+        database_.transact(policy, [&](Transaction& transaction) {
+            HoldOutcome outcome = lifecycle.hold_open(transaction, shape.parent);
+            EXPECT_TRUE(
+                std::holds_alternative<Confirmed>(lifecycle.confirm(std::get<OpenParent>(outcome), shape.child)));
+        });
+        const RetireOutcome retired = database_.transact(
+            policy, [&](Transaction& transaction) { return lifecycle.retire(transaction, shape.parent); });
+        EXPECT_TRUE(std::holds_alternative<Cascade>(retired));
+        EXPECT_THROW(server_.execute(revive_children), std::runtime_error);
+        const LifecycleStatus status = database_.transact(
+            policy, [&](Transaction& transaction) { return lifecycle_status(transaction, complete); });
+        EXPECT_EQ(status.has_trigger, rule == LifecycleRule::trigger);
+        EXPECT_EQ(status.has_declarative, rule == LifecycleRule::declarative);
+        EXPECT_EQ(status.retired_parents, 1);
+        EXPECT_EQ(status.violations, 0);
+        database_.transact(policy, [&](Transaction& transaction) {
+            EXPECT_TRUE(std::holds_alternative<Revived>(lifecycle.revive(transaction, shape.parent)));
+        });
+        run_script(lifecycle_rule_removal_sql(complete, rule));
+        server_.execute(revive_children);
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Lifecycles, LifecycleOf, testing::ValuesIn(shapes()),
                          [](const auto& tested) { return tested.param.name; });
 
@@ -188,6 +227,14 @@ TEST_F(LifecycleDescriptions, ThatDoNotFitTheCatalogAreRefusedInOneLine) {
     expect_refused(with([](auto& d) { d.retired = ""; }), "retired");
     expect_refused(with([](auto& d) { d.retired = "open"; }), "can't be the status of an open parent");
     expect_refused(with([](auto& d) { d.live_children.push_back("rejected"); }), "can't be a live status");
+}
+
+TEST_F(LifecycleDescriptions, NameTheForeignKeyWhereThereAreSeveral) {
+    server_.execute("ALTER TABLE claim ADD origin_id int REFERENCES document");
+    expect_refused(description(), "or several");
+    LifecycleDescription named = description();
+    named.child.parent = {"document_id"};
+    Lifecycle(database_, named);
 }
 
 TEST_F(LifecycleDescriptions, AreCompletedFromTheCatalog) {

@@ -175,13 +175,6 @@ TEST_F(LifecycleCalls, AtSerializableAreRunAgainUntilOneOrderHolds) {
     EXPECT_EQ(claim_status(1000), "rejected");
 }
 
-TEST(LifecycleTransition, IsTotal) {
-    EXPECT_EQ(transition_for(LifecycleRequest::retire, ParentState::live), Transition::cascade);
-    EXPECT_EQ(transition_for(LifecycleRequest::retire, ParentState::retired), Transition::nothing);
-    EXPECT_EQ(transition_for(LifecycleRequest::revive, ParentState::retired), Transition::revive);
-    EXPECT_EQ(transition_for(LifecycleRequest::revive, ParentState::live), Transition::nothing);
-}
-
 class LifecycleGuards : public LifecycleTest {
   protected:
     std::vector<std::string> told_;
@@ -242,6 +235,19 @@ TEST_F(LifecycleGuards, TakenAfterAChildAreReportedWithBothPlaces) {
     ASSERT_EQ(told_.size(), 1U);
     EXPECT_THAT(told_[0], HasSubstr(here));
     EXPECT_THAT(told_[0], HasSubstr(confirmed));
+}
+
+TEST_F(LifecycleGuards, TakenAfterAChildWithNobodyToTellStopADebugBuild) {
+    static_cast<void>(documents());
+    const auto take = [&] {
+        database_.transact({}, [&](Transaction& transaction) {
+            under(transaction, 1, [&](const OpenParent& open) {
+                documents().add_child(open, {});
+                static_cast<void>(documents().hold_open(transaction, 2));
+            });
+        });
+    };
+    EXPECT_DEBUG_DEATH(take(), "hold all parents before the first child");
 }
 
 TEST_F(LifecycleGuards, MadeStrongerAreReported) {

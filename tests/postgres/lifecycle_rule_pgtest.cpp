@@ -134,7 +134,7 @@ TEST_P(LifecycleInTheDatabase, HoldsAgainstPgbench) {
         script("revive", "CALL attempt(format($$UPDATE document SET status = 'open' WHERE id = %s$$, :e));\n");
     const std::string careless =
         script("careless", "CALL attempt(format($$UPDATE document SET status = 'rejected' WHERE id = %s$$, :e));\n");
-    const test::ProcessResult result = test::run_process({.arguments = {"/usr/lib/postgresql/15/bin/pgbench",
+    const test::ProcessResult result = test::run_process({.arguments = {"pgbench",
                                                                         "-n",
                                                                         "-c",
                                                                         "8",

@@ -187,5 +187,17 @@ TEST_F(LockLimits, leave_no_doubt_when_the_client_wakes_up_only_for_the_commit) 
     EXPECT_EQ(count(), 9);
 }
 
+TEST_F(LockLimits, below_the_deadlock_timeout_say_that_it_may_have_been_a_deadlock) {
+    for (const char* const timeout : {"1s", "20ms"}) {
+        Database database(
+            DatabaseOptions{.connection = created_.connection() + " options='-c deadlock_timeout=" + timeout + "'"});
+        const auto holding = holder(1, 400ms);
+        ASSERT_TRUE(is_locked(1));
+        const auto busy = fault_of<Busy>(
+            [&] { database.transact({.lock_wait_max = 100ms}, [](Transaction& t) { t.execute(lock_row, {1}); }); });
+        EXPECT_EQ(busy->report().hint.empty(), std::string(timeout) == "20ms") << busy->report().hint;
+    }
+}
+
 }  // namespace
 }  // namespace rowlock

@@ -84,7 +84,7 @@ Comparison compare_reduction(const Scenario& scenario, const std::string& server
     comparison.outcomes = all.outcomes;
     comparison.all = all.summary.executions;
     comparison.whole = all.summary.exhausted;
-    if (!comparison.whole) return comparison;
+    comparison.problem = all.summary.problem;
     std::vector<std::size_t> order(scenario.sessions.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     bool first = true;
@@ -99,7 +99,11 @@ Comparison compare_reduction(const Scenario& scenario, const std::string& server
             comparison.broken = some.broken;
         }
         first = false;
-        if (some.summary.exhausted && some.outcomes != all.outcomes) {
+        if (comparison.problem.empty()) comparison.problem = some.summary.problem;
+        // What was not run to its end is a part of the whole all the same.
+        const bool agrees =
+            all.summary.exhausted ? some.outcomes == all.outcomes : std::ranges::includes(some.outcomes, all.outcomes);
+        if (some.summary.exhausted && !agrees) {
             std::string names;
             for (const SessionScript& session : permuted.sessions) names += session.name + " ";
             comparison.difference =

@@ -16,6 +16,7 @@ struct Comparison {
     std::size_t broken = 0;            ///< Of the reduced executions, in the order of the file.
     std::size_t reduced = 0;           ///< In the order of the file.
     bool whole = true;                 ///< Everything was explored to its end.
+    std::string problem{};             ///< Why something was run again or not at all, where it was.
     std::string difference{};          ///< Empty where there is none.
 };
 

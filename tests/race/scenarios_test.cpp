@@ -83,7 +83,9 @@ TEST_F(Scenarios, HaveTheFiguresOfTheDesign) {
     expect("numbers-max-plus-one-twin", 6, 4, false);
     expect("numbers-max-plus-one-twin", 3, 2, true);
     expect("lost-update-twin", 6, 4, false);
-    expect("retire-for-update-twin", 6, 3, false);
+    expect("retire-for-update-twin", 7, 3, false);
+    expect("retire-guarded-safe", 7, 0, false);
+    expect("lock-order-twin", 8, 4, false);
 }
 
 TEST_F(Scenarios, GiveTheSameBytesEveryTime) {

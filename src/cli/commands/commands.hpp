@@ -151,4 +151,10 @@ struct BenchVerifyOptions {
 };
 Exit bench_verify(const Context& context, const BenchVerifyOptions& options);
 
+struct BenchLifecycleOptions {
+    std::int64_t children = 100000;
+    double seconds = 3.0;
+};
+Exit bench_lifecycle(const Context& context, const BenchLifecycleOptions& options);
+
 }  // namespace rowlock::cli

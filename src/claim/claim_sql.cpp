@@ -140,7 +140,7 @@ std::string parameter(std::size_t number) {
     return "$" + std::to_string(number);
 }
 
-std::string joined(const std::vector<std::string>& parts, std::string_view between) {
+std::string separated(const std::vector<std::string>& parts, std::string_view between) {
     return fmt::format("{}", fmt::join(parts, between));
 }
 
@@ -153,9 +153,9 @@ class Pieces {
         set("key", key_);
         set("table", schema + quote_identifier(table.table));
         set("used", schema + quote_identifier(table.used_keys));
-        set("columns", joined(columns_, ", "));
-        set("t_columns", joined(of("t"), ", "));
-        set("u_columns", joined(of("u"), ", "));
+        set("columns", separated(columns_, ", "));
+        set("t_columns", separated(of("t"), ", "));
+        set("u_columns", separated(of("u"), ", "));
         set("t_is_u", same("t", "u"));
         set("t_is_other", same("t", "other"));
         set("t_is_claim", same("t", "claim"));
@@ -187,14 +187,14 @@ class Pieces {
         std::vector<std::string> equal;
         for (const std::string& column : columns_)
             equal.push_back(fmt::format("{0}.{2} = {1}.{2}", one, other, column));
-        return joined(equal, " AND ");
+        return separated(equal, " AND ");
     }
     [[nodiscard]] std::string is_row(std::string_view alias, std::size_t first) const {
         std::vector<std::string> equal;
         for (const std::string& column : columns_) {
             equal.push_back(fmt::format("{}.{} = {}", alias, column, parameter(first + equal.size())));
         }
-        return joined(equal, " AND ");
+        return separated(equal, " AND ");
     }
 
     std::vector<std::string> columns_;

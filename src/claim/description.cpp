@@ -130,8 +130,8 @@ std::string objection_to(const ClaimedTable& table, const ClaimCatalog& catalog)
     if (!objection.empty()) return fmt::format("table {}.{}: {}", table.schema, table.table, objection);
     objection = objection_to_used_keys(table, catalog);
     if (objection.empty()) return {};
-    return fmt::format("table {}.{} of used keys: {}; KeyClaim::used_keys_sql() makes one", table.schema,
-                       table.used_keys, objection);
+    return fmt::format("table {}.{} of used keys: {}; KeyClaim::used_keys_sql(), or rowlock claim sql, makes one",
+                       table.schema, table.used_keys, objection);
 }
 
 bool key_is_bytea(const ClaimedTable& table, const ClaimCatalog& catalog) {

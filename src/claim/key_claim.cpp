@@ -17,9 +17,9 @@ namespace {
 constexpr std::size_t key_bytes = 16;
 
 /// Of its own name: the claim is inside of whatever savepoint the caller has.
-constexpr Statement set_savepoint{"claim.savepoint", "SAVEPOINT rowlock_claim"};
-constexpr Statement release{"claim.release", "RELEASE SAVEPOINT rowlock_claim"};
-constexpr Statement roll_back{"claim.roll_back", "ROLLBACK TO SAVEPOINT rowlock_claim"};
+constexpr Statement set_claim_savepoint{"claim.savepoint", "SAVEPOINT rowlock_claim"};
+constexpr Statement release_claim{"claim.release", "RELEASE SAVEPOINT rowlock_claim"};
+constexpr Statement roll_back_claim{"claim.roll_back", "ROLLBACK TO SAVEPOINT rowlock_claim"};
 
 std::vector<std::string> parts_of(std::string_view text, char separator) {
     std::vector<std::string> parts;
@@ -137,10 +137,11 @@ ClaimOutcome KeyClaim::claim(Transaction& transaction, const RowId& id, const Cl
     std::vector<Parameter> parameters = self.row(transaction, id);
     self.check_once(transaction);
     const Rows seen =
-        transaction.execute_all({{set_savepoint, {}}, {{"claim.look_and_lock", self.sql.look_and_lock}, parameters}})
+        transaction
+            .execute_all({{set_claim_savepoint, {}}, {{"claim.look_and_lock", self.sql.look_and_lock}, parameters}})
             .back();
     if (seen.empty()) {
-        transaction.execute_all({{roll_back, {}}, {release, {}}});
+        transaction.execute_all({{roll_back_claim, {}}, {release_claim, {}}});
         return Missing{};
     }
     parameters.emplace_back(options.key ? *options.key : std::string(seen[0].text(0)));
@@ -153,15 +154,16 @@ ClaimOutcome KeyClaim::claim(Transaction& transaction, const RowId& id, const Cl
             {{{"claim.take_over", self.sql.take_over}, parameters}, {{"claim.insert", self.sql.insert}, parameters}});
         for (const Rows& rows : answers) {
             if (rows.empty()) continue;
-            transaction.enqueue(release);
+            transaction.enqueue(release_claim);
             return Claimed{id, std::string(rows[0].text(0)), rows[0].integer(1)};
         }
     }
     // Back to the savepoint: a loser that works on would keep the next one out with the advisory lock.
-    const Rows loss =
-        transaction
-            .execute_all({{roll_back, {}}, {release, {}}, {{"claim.look_at_loss", self.sql.look_at_loss}, row_and_key}})
-            .back();
+    const Rows loss = transaction
+                          .execute_all({{roll_back_claim, {}},
+                                        {release_claim, {}},
+                                        {{"claim.look_at_loss", self.sql.look_at_loss}, row_and_key}})
+                          .back();
     if (loss.empty()) return Missing{};
     return lost_to(loss[0]);
 }

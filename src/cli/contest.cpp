@@ -10,15 +10,11 @@
 
 namespace rowlock::cli {
 
-namespace {
-
 double quantile(std::vector<double>& values, double share) {
     if (values.empty()) return 0;
     std::ranges::sort(values);
     return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
 }
-
-}  // namespace
 
 ContestResult run_contest(int clients, double seconds, const std::function<void(Tally&)>& once) {
     std::vector<Tally> tallies(static_cast<std::size_t>(clients));

@@ -26,6 +26,9 @@ struct ContestResult {
     std::int64_t refusals = 0;
 };
 
+/// The value below which this share of all lies; 0 of none. Sorts them.
+[[nodiscard]] double quantile(std::vector<double>& values, double share);
+
 /// A stopwatch from its making on.
 class Stopwatch {
   public:

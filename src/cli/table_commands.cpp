@@ -46,7 +46,7 @@ void describe_lifecycle(CLI::App& command, LifecycleOptions& options) {
         ->type_name("MS");
 }
 
-void add_lifecycle(CLI::App& app, const Context& context, LifecycleOptions& options, Chosen& chosen) {
+void add_lifecycle_commands(CLI::App& app, const Context& context, LifecycleOptions& options, Chosen& chosen) {
     CLI::App* const group = add_group(app, "lifecycle", "Parents, and children that live under an open one alone");
     const auto add = [&](const char* name, const char* help, Exit (*command)(const Context&, const LifecycleOptions&)) {
         CLI::App* const added = add_command(*group, chosen, name, help,
@@ -72,7 +72,7 @@ void add_lifecycle(CLI::App& app, const Context& context, LifecycleOptions& opti
     }
 }
 
-void add_quota(CLI::App& app, const Context& context, QuotaOptions& quota, Chosen& chosen) {
+void add_quota_commands(CLI::App& app, const Context& context, QuotaOptions& quota, Chosen& chosen) {
     CLI::App* const group = add_group(app, "quota", "Totals with a cap, one row for each");
     const auto add = [&](const char* name, const char* help, Chosen command) {
         CLI::App* const added = add_command(*group, chosen, name, help, std::move(command));
@@ -104,7 +104,7 @@ void add_quota(CLI::App& app, const Context& context, QuotaOptions& quota, Chose
     column->needs(statuses);
 }
 
-void add_claim(CLI::App& app, const Context& context, ClaimCommandOptions& claim, Chosen& chosen) {
+void add_claim_commands(CLI::App& app, const Context& context, ClaimCommandOptions& claim, Chosen& chosen) {
     CLI::App* const group = add_group(app, "claim", "Claims on rows by key, and the keys that were used");
     const auto add = [&](const char* name, const char* help, Chosen command) {
         CLI::App* const added = add_command(*group, chosen, name, help, std::move(command));
@@ -145,9 +145,9 @@ void add_claim(CLI::App& app, const Context& context, ClaimCommandOptions& claim
 }  // namespace
 
 void add_table_commands(CLI::App& app, const Context& context, TableWords& words, Chosen& chosen) {
-    add_lifecycle(app, context, words.lifecycle, chosen);
-    add_quota(app, context, words.quota, chosen);
-    add_claim(app, context, words.claim, chosen);
+    add_lifecycle_commands(app, context, words.lifecycle, chosen);
+    add_quota_commands(app, context, words.quota, chosen);
+    add_claim_commands(app, context, words.claim, chosen);
 }
 
 void add_table_benches(CLI::App& bench, const Context& context, TableWords& words, Chosen& chosen) {

@@ -10,12 +10,12 @@ namespace rowlock {
 
 namespace {
 
-constexpr std::size_t name_bytes_max = 200;
+constexpr std::size_t quota_name_bytes_max = 200;
 
 void require_name(std::string_view name, std::string_view what) {
-    if (name.empty() || name.size() > name_bytes_max) {
+    if (name.empty() || name.size() > quota_name_bytes_max) {
         throw InvalidInput(
-            fmt::format("the name of a {} has 1 to {} bytes, not {}", what, name_bytes_max, name.size()));
+            fmt::format("the name of a {} has 1 to {} bytes, not {}", what, quota_name_bytes_max, name.size()));
     }
     if (name.find('\0') != std::string_view::npos)
         throw InvalidInput(fmt::format("the name of a {} has a NUL in it", what));

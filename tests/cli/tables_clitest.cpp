@@ -20,8 +20,8 @@ TEST_F(QuotaCommand, SetsShowsAndRecounts) {
     EXPECT_THAT(quota({"show"}).output, HasSubstr("tenant acme has no quota"));
     EXPECT_EQ(quota({"set", "--name", "seats", "--cap", "3"}).output, "0 of 3 used\n");
     database_.execute(
-        "CREATE TABLE seat (tenant text, n int, status text);"
-        "INSERT INTO seat VALUES ('acme', 2, 'on'), ('acme', 5, 'off'), ('globex', 1, 'on')");
+        "CREATE TABLE public.seat (tenant text, n int, status text);"
+        "INSERT INTO public.seat VALUES ('acme', 2, 'on'), ('acme', 5, 'off'), ('globex', 1, 'on')");
     const Arguments recount{"recount", "--name", "seats", "--table", "seat", "--tenant-column", "tenant"};
     const ProcessResult repaired = quota(recount);
     EXPECT_EQ(repaired.output, "2 of 3 used, repaired: the quota said 0\n");
@@ -43,7 +43,7 @@ TEST_F(QuotaCommand, SaysWhatIsWrongInOneLine) {
     const ProcessResult missing =
         on_database({"quota", "recount", "--tenant", "acme", "--name", "seats", "--table", "t"});
     EXPECT_EQ(missing.exit_code, 2);
-    expect_one_line(missing, {"\"t\""});
+    expect_one_line(missing, {"\"public.t\" does not exist", "--table"});
     const ProcessResult alone =
         on_database({"quota", "recount", "--tenant", "acme", "--name", "seats", "--table", "t", "--status", "on"});
     EXPECT_EQ(alone.exit_code, 2);
@@ -54,8 +54,8 @@ class ClaimCommand : public CommandOnDatabaseTest {
   protected:
     ClaimCommand() {
         database_.execute(
-            "CREATE TABLE room (id int PRIMARY KEY, key uuid NOT NULL DEFAULT gen_random_uuid());"
-            "INSERT INTO room VALUES (1), (2)");
+            "CREATE TABLE public.room (id int PRIMARY KEY, key uuid NOT NULL DEFAULT gen_random_uuid());"
+            "INSERT INTO public.room VALUES (1), (2)");
         database_.execute(claim({"sql"}).output);
     }
     [[nodiscard]] ProcessResult claim(Arguments arguments) const {
@@ -70,10 +70,12 @@ class ClaimCommand : public CommandOnDatabaseTest {
 TEST_F(ClaimCommand, ShowsWhoHasWhatAndSweeps) {
     EXPECT_EQ(claim({"status"}).output, "0 open claims, 0 expired; 0 used keys to be swept\n");
     database_.execute(
-        "INSERT INTO used SELECT id, key, 'ann', 1, now(), now() + '1 min' FROM room WHERE id = 1;"
-        "INSERT INTO used SELECT id, key, 'ben', 3, now() - '2 min'::interval, now() - '1 min'::interval FROM room"
+        "INSERT INTO public.used SELECT id, key, 'ann', 1, now(), now() + '1 min' FROM public.room WHERE id = 1;"
+        "INSERT INTO public.used SELECT id, key, 'ben', 3, now() - '2 min'::interval, now() - '1 min'::interval FROM "
+        "public.room"
         " WHERE id = 2;"
-        "INSERT INTO used SELECT 1, gen_random_uuid(), 'cid', 1, now() - '9 day'::interval, now() - '9 day'::interval,"
+        "INSERT INTO public.used SELECT 1, gen_random_uuid(), 'cid', 1, now() - '9 day'::interval, now() - '9 "
+        "day'::interval,"
         " now() - '9 day'::interval FROM generate_series(1, 25)");
     const ProcessResult status = claim({"status"});
     EXPECT_EQ(status.exit_code, 1) << "one has expired";
@@ -83,14 +85,14 @@ TEST_F(ClaimCommand, ShowsWhoHasWhatAndSweeps) {
     EXPECT_EQ(member(claim({"status", "--json"}).output, "expired"), "1");
     EXPECT_EQ(claim({"sweep", "--batch", "10"}).output, "swept 25 used keys\n");
     EXPECT_EQ(claim({"sweep", "--json"}).output, "{\"swept\":0}\n");
-    EXPECT_EQ(database_.value("SELECT count(*) FROM used"), "2");
+    EXPECT_EQ(database_.value("SELECT count(*) FROM public.used"), "2");
 }
 
 TEST_F(ClaimCommand, SaysWhatIsWrongInOneLine) {
     const ProcessResult young = claim({"sweep", "--older-than", "59"});
     EXPECT_EQ(young.exit_code, 2);
     expect_one_line(young, {"kept for lease_max (60000 ms)"});
-    database_.execute("DROP TABLE used");
+    database_.execute("DROP TABLE public.used");
     const ProcessResult missing = claim({"status"});
     EXPECT_EQ(missing.exit_code, 2);
     expect_one_line(missing, {"public.used", "there is no such table"});

@@ -127,7 +127,7 @@ TEST_F(ClaimTables, ThatAreDescribedWronglyAreOneClearError) {
     EXPECT_THAT(with([](ClaimedTable& t) { t.key = "kee"; }), HasSubstr("ADD COLUMN kee uuid NOT NULL"));
     EXPECT_THAT(with([](ClaimedTable& t) { t.key = "number"; }), HasSubstr("where keys could come twice"));
     EXPECT_THAT(with([](ClaimedTable& t) { t.key = "maybe"; }), HasSubstr("may be NULL"));
-    EXPECT_THAT(with([](ClaimedTable& t) { t.used_keys = "used"; }), HasSubstr("used_keys_sql() makes one"));
+    EXPECT_THAT(with([](ClaimedTable& t) { t.used_keys = "used"; }), HasSubstr("rowlock claim sql, makes one"));
     EXPECT_THAT(with([](ClaimedTable& t) { t.used_keys = "late"; }), HasSubstr("(id, key) is not unique"));
     EXPECT_THAT(with([](ClaimedTable& t) { t.used_keys = "bare"; }), HasSubstr("it has no column owner text NOT NULL"));
     EXPECT_THAT(with([](ClaimedTable& t) { t.used_keys = "nullable"; }), HasSubstr("key may be NULL"));

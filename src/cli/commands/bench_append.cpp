@@ -7,6 +7,7 @@
 #include <random>
 
 #include "cli/commands/commands.hpp"
+#include "cli/contest.hpp"
 #include "cli/crowd.hpp"
 #include "cli/output.hpp"
 #include "cli/scratch_database.hpp"
@@ -181,11 +182,6 @@ struct Figure {
     double p99_ms = 0;
 };
 
-double quantile(std::vector<double>& sorted, double share) {
-    if (sorted.empty()) return 0;
-    return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1))];
-}
-
 class AppendBench {
   public:
     AppendBench(const Context& context, const BenchAppendOptions& options)
@@ -249,7 +245,6 @@ class AppendBench {
         const double seconds = seconds_since(start);
         std::vector<double> all;
         for (const auto& some : latencies) all.insert(all.end(), some.begin(), some.end());
-        std::ranges::sort(all);
         return {static_cast<double>(all.size()) / seconds, quantile(all, 0.5), quantile(all, 0.99)};
     }
 

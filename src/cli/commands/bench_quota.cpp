@@ -12,9 +12,9 @@ namespace rowlock::cli {
 
 namespace {
 
-constexpr int clients_max = 128;
+constexpr int quota_clients_max = 128;
 /// Few, so that counting costs what it costs in such a rule.
-constexpr std::int64_t cap = 100;
+constexpr std::int64_t seats_cap = 100;
 
 constexpr Statement make_seats{"bench.seats",
                                "CREATE TABLE public.seat (tenant_id text, guest bigint GENERATED ALWAYS AS IDENTITY,"
@@ -36,10 +36,10 @@ class QuotaBench {
           options_(options),
           scratch_(context, "rowlock_bench"),
           owner_(scratch_.as_owner()),
-          app_(scratch_.as_app(clients_max)) {
+          app_(scratch_.as_app(quota_clients_max)) {
         owner_.transact({.tenant = tenant_}, [&](Transaction& transaction) {
             transaction.execute_script(make_seats);
-            seats_.set_cap(transaction, cap);
+            seats_.set_cap(transaction, seats_cap);
         });
     }
 
@@ -102,7 +102,7 @@ class QuotaBench {
     }
     void count_and_insert(Transaction& transaction) {
         const std::int64_t taken = transaction.execute(count_seats, {tenant_}).only().integer(0);
-        if (taken < cap) transaction.execute(insert_seat, {tenant_});
+        if (taken < seats_cap) transaction.execute(insert_seat, {tenant_});
     }
 
     void add(Table& table, Progress& progress, std::string_view way, int clients,
@@ -122,12 +122,12 @@ class QuotaBench {
                            .number("clients", clients)
                            .real("per_second", result.per_second)
                            .number("taken", taken)
-                           .number("cap", cap)
+                           .number("cap", seats_cap)
                            .str());
             return;
         }
         table.add({std::string(way), std::to_string(clients), grouped(static_cast<std::int64_t>(result.per_second)),
-                   grouped(taken), grouped(cap)});
+                   grouped(taken), grouped(seats_cap)});
     }
 
     const Context& context_;

@@ -13,6 +13,16 @@ std::string as_json(const std::string& name, const QuotaState& state) {
     return JsonObject().text("name", name).number("used", state.used).number("cap", state.cap).str();
 }
 
+/// A name that is wrong is the user's here, and not a schema that is missing.
+std::variant<Recount, NoQuota> recounted(Transaction& transaction, const Quota& quota, const CountedTable& table) {
+    try {
+        return quota.recount(transaction, table);
+    } catch (const ServerError& refused) {
+        if (refused.sqlstate() != "42P01" && refused.sqlstate() != "42703") throw;
+        throw InvalidInput(refused.report().message + ": look at --schema, --table and the columns");
+    }
+}
+
 }  // namespace
 
 Exit quota_show(const Context& context, const QuotaOptions& options) {
@@ -54,7 +64,7 @@ Exit quota_recount(const Context& context, const QuotaOptions& options) {
     const auto database = open_database(context, Access::owner);
     const auto outcome = database->transact({.tenant = TenantId(options.tenant)}, [&](Transaction& transaction) {
         require_schema(transaction);
-        return quota.recount(transaction, options.table);
+        return recounted(transaction, quota, options.table);
     });
     const auto* const recount = std::get_if<Recount>(&outcome);
     if (recount == nullptr) {

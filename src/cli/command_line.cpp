@@ -273,6 +273,9 @@ void add_shows(CLI::App& app, Words& words) {
     CLI::App* const retiring =
         add_command(*bench, words, "lifecycle", "Guarded inserts against bare ones, retire against the same by hand",
                     [&] { return bench_lifecycle(context, words.bench_lifecycle); });
+    retiring->add_option("--seconds", words.bench_lifecycle.seconds, "For each round of inserts. Default: 0.5")
+        ->check(CLI::Range(0.1, 600.0).description(""))
+        ->type_name("SECONDS");
     retiring->add_option("--children", words.bench_lifecycle.children, "Of each parent. Default: 100000")
         ->check(from_one())
         ->type_name("N");

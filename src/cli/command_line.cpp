@@ -56,7 +56,6 @@ struct Words {
     RaceOptions race;
     BenchAppendOptions bench_append;
     BenchVerifyOptions bench_verify;
-    BenchLifecycleOptions bench_lifecycle;
     TableWords tables;
     std::vector<std::string> psql;
     Chosen chosen;
@@ -219,12 +218,6 @@ void add_shows(CLI::App& app, Words& words) {
     add_table_benches(*bench, context, words.tables, words.chosen);
     CLI::App* const checking = add_command(*bench, words.chosen, "verify", "verify against the same COPY thrown away",
                                            [&] { return bench_verify(context, words.bench_verify); });
-    CLI::App* const retiring = add_command(*bench, words.chosen, "lifecycle",
-                                           "Guarded inserts against bare ones, retire against the same by hand",
-                                           [&] { return bench_lifecycle(context, words.bench_lifecycle); });
-    retiring->add_option("--children", words.bench_lifecycle.children, "Of each parent. Default: 100000")
-        ->check(from_one())
-        ->type_name("N");
     checking->add_option("--entries", words.bench_verify.entries, "Length of the log. Default: 1000000")
         ->check(from_one())
         ->type_name("N");

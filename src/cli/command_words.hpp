@@ -25,6 +25,7 @@ struct TableWords {
     LifecycleOptions lifecycle;
     QuotaOptions quota;
     ClaimCommandOptions claim;
+    BenchLifecycleOptions bench_lifecycle;
     BenchClaimOptions bench_claim;
     BenchQuotaOptions bench_quota;
 };

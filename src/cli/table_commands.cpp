@@ -156,6 +156,15 @@ void add_table_benches(CLI::App& bench, const Context& context, TableWords& word
             ->check(CLI::Range(0.1, 600.0).description(""))
             ->type_name("SECONDS");
     };
+    CLI::App* const retiring =
+        add_command(bench, chosen, "lifecycle", "Guarded inserts against bare ones, retire against the same by hand",
+                    [&] { return bench_lifecycle(context, words.bench_lifecycle); });
+    retiring->add_option("--children", words.bench_lifecycle.children, "Of each parent. Default: 100000")
+        ->check(CLI::Range(std::int64_t{1}, rows_max).description(""))
+        ->type_name("N");
+    retiring->add_option("--seconds", words.bench_lifecycle.seconds, "For each round of inserts. Default: 0.5")
+        ->check(CLI::Range(0.1, 600.0).description(""))
+        ->type_name("SECONDS");
     CLI::App* const claims = add_command(bench, chosen, "claim", "Key claims against row locks and version columns",
                                          [&] { return bench_claim(context, words.bench_claim); });
     claims->add_option("--contenders", words.bench_claim.contenders, "Numbers of them, 1 to 128. Default: 2 32")

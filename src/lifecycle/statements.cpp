@@ -142,9 +142,10 @@ void LifecycleStatements::build_child_statements() {
         aliases.push_back(fmt::format("{} AS key_{}", key[i], i + 1));
         child_key.push_back("child." + key[i]);
     }
+    // The parent again, though the target has it: else the whole table is read to join with it.
     std::vector<std::string> is_target;
-    if (!description_.tenant_column.empty()) {
-        is_target.push_back(fmt::format("child.{} = $1", quote_identifier(description_.tenant_column)));
+    for (std::size_t i = 0; i < child_parent_.size(); ++i) {
+        is_target.push_back(fmt::format("child.{} = ${}", child_parent_[i], i + 1));
     }
     for (std::size_t i = 0; i < key.size(); ++i)
         is_target.push_back(fmt::format("{} = target.key_{}", child_key[i], i + 1));

@@ -153,7 +153,7 @@ Exit bench_verify(const Context& context, const BenchVerifyOptions& options);
 
 struct BenchLifecycleOptions {
     std::int64_t children = 100000;
-    double seconds = 3.0;
+    double seconds = 0.5;
 };
 Exit bench_lifecycle(const Context& context, const BenchLifecycleOptions& options);
 

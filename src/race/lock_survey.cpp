@@ -19,7 +19,8 @@ constexpr std::string_view install_pgrowlocks =
 /// Relations, rows that are waited for (a lock on the tuple is held meanwhile) and advisory keys.
 constexpr Statement locks_sql{
     "race.lock_survey",
-    "SELECT l.pid, l.locktype, coalesce(format('%I.%I', n.nspname, c.relname), ''), coalesce(c.relname, ''),"
+    "SELECT l.pid, l.locktype, coalesce(quote_ident(n.nspname) || '.' || quote_ident(c.relname), ''),"
+    " coalesce(c.relname, ''),"
     " format('(%s,%s)', l.page, l.tuple), l.mode, l.granted,"
     " CASE l.objsubid WHEN 2 THEN format('%s, %s', l.classid::int8, l.objid::int8)"
     "  ELSE (l.classid::int8 << 32 | l.objid::int8)::text END"

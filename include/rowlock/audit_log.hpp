@@ -130,7 +130,8 @@ class AuditLog {
     /// rowlock.tenant_seq FOR UPDATE, held until the transaction ends. So append last. Above READ COMMITTED a wait
     /// ends in 40001, which `transact` runs again.
     /// Throws Busy after the policy's lock limit, InvalidInput (no tenant, reserved action, a NUL byte), SetupError
-    /// (the schema is not installed; the role bypasses row-level security; the chain's key is not in the keyring).
+    /// (the role bypasses row-level security; the chain's key is not in the keyring), ServerError (3F000 or 42P01
+    /// where the schema is not installed: `require_schema` says so beforehand).
     /// Entries of several tenants in one transaction go through `append_all`, once: a second tenant later is a contract
     /// failure, since two such transactions would deadlock.
     [[nodiscard]] AppendOutcome append(Transaction& transaction, const AuditEntry& entry) const;

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace rowlock {
 
@@ -94,20 +95,33 @@ class ServerError : public Error {
     ServerReport report_;
 };
 
+/// A session that somebody else waits for.
+struct Blocker {
+    int pid = 0;
+    std::string application_name{};  ///< Empty where this role may not see it.
+    std::string state{};             ///< Such as "idle in transaction"; empty likewise.
+    std::chrono::milliseconds transaction_age{};
+};
+
 /// A lock could not be had within its limit; the transaction is undone. Its SQLSTATE is 55P03.
 /// Busy is an answer: tell a person to try again, let a batch skip the row. It is thrown, not returned, from inside a
 /// transaction, because the server has already aborted that transaction and nothing more can be done in it;
 /// `Database::try_transact` turns it into a value.
 class Busy : public ServerError {
   public:
-    Busy(ServerReport report, std::chrono::milliseconds limit,
+    Busy(const ServerReport& report, std::chrono::milliseconds limit,
          std::source_location where = std::source_location::current());
 
     /// How long the statement was allowed to wait.
     [[nodiscard]] std::chrono::milliseconds limit() const noexcept { return limit_; }
+    /// Who was in the way, where `TransactionPolicy::name_blockers` asked and the server could still tell: whoever was
+    /// gone by then is not among them.
+    [[nodiscard]] const std::vector<Blocker>& blockers() const noexcept { return blockers_; }
+    [[nodiscard]] Busy with_blockers(std::vector<Blocker> blockers) const;
 
   private:
     std::chrono::milliseconds limit_;
+    std::vector<Blocker> blockers_;
 };
 
 /// The link was lost after COMMIT was sent. The transaction may or may not have happened, so it is never run again

@@ -9,6 +9,7 @@
 #include "audit/audit_log_implementation.hpp"
 #include "audit/signing.hpp"
 #include "base/contract.hpp"
+#include "postgres/advisory_namespace.hpp"
 #include "postgres/transaction_state.hpp"
 #include "rowlock/error.hpp"
 
@@ -18,12 +19,11 @@ namespace {
 
 constexpr std::string_view head_lock_class = "audit head";
 constexpr std::string_view reserved_actions = "rowlock.";
-/// First half of the two-part advisory keys of this queue.
-constexpr int queue_namespace = 0x726c6171;  // "rlaq"
 
 /// Locks: one transaction-scoped advisory lock per tenant (or per hash, where two tenants' hashes meet), ascending,
-/// until the transaction ends. It only queues: a crowd waiting on the row itself wakes two waiters at each handover,
-/// this queue one. What makes the numbers correct is lock_head.
+/// until the transaction ends. A fair queue: a crowd waiting on the row itself wakes two waiters at each handover, this
+/// queue one. What makes the numbers correct is lock_head. Calls for several tenants need the queue to be free of
+/// deadlocks, too: a first use (make_head) comes when heads behind it in order may be locked already.
 constexpr Statement join_queue{
     "audit.join_queue",
     "SELECT pg_advisory_xact_lock($1, queue.key)"
@@ -86,7 +86,7 @@ std::optional<Mac> mac_of(const Row& row, std::size_t column) {
     if (row.is_null(column)) return std::nullopt;
     const auto bytes = row.bytes(column);
     Mac mac{};
-    contract(bytes.size() == mac.size(), "a stored MAC has 32 bytes, as its CHECK says");
+    contract(bytes.size() == mac.size(), "a stored MAC has 32 bytes, as its domain says");
     std::ranges::copy(bytes, mac.begin());
     return mac;
 }
@@ -184,7 +184,7 @@ class Appending {
         if (transaction_.isolation() == IsolationLevel::read_committed) queries.push_back(queue_query());
         const std::size_t first = queries.size();
         for (const TenantBatch& batch : batches_) add_lock_queries(batch, false, queries);
-        auto rows = transaction_.execute_all(std::move(queries));
+        auto rows = transaction_.execute_all(queries);
         const std::size_t width = switches_tenant_ ? 3 : 2;
         std::vector<LockedTenant> locked;
         for (std::size_t i = 0; i < batches_.size(); ++i) {
@@ -218,11 +218,11 @@ class Appending {
 
   private:
     Query queue_query() const {
-        if (batches_.size() == 1) return {join_queue_of_one, {queue_namespace, batches_[0].tenant}};
+        if (batches_.size() == 1) return {join_queue_of_one, {audit_queue_namespace.id, batches_[0].tenant}};
         std::vector<std::optional<std::string>> tenants;
         tenants.reserve(batches_.size());
         for (const TenantBatch& batch : batches_) tenants.emplace_back(batch.tenant.text());
-        return {join_queue, {queue_namespace, Parameter::array(tenants)}};
+        return {join_queue, {audit_queue_namespace.id, Parameter::array(tenants)}};
     }
 
     void add_lock_queries(const TenantBatch& batch, bool first_use, std::vector<Query>& queries) const {
@@ -240,7 +240,7 @@ class Appending {
     LockedTenant make_and_lock(const TenantBatch& batch) {
         std::vector<Query> queries;
         add_lock_queries(batch, true, queries);
-        const auto rows = transaction_.execute_all(std::move(queries));
+        const auto rows = transaction_.execute_all(queries);
         const Rows& head = rows[rows.size() - 2];
         if (head.empty()) {
             // The snapshot is older than the row that another first user committed.

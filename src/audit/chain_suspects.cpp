@@ -7,16 +7,6 @@ namespace rowlock {
 
 namespace {
 
-std::optional<std::string> copy_of(const std::optional<std::string_view>& text) {
-    if (!text) return std::nullopt;
-    return std::string(*text);
-}
-
-std::optional<std::string_view> view_of(const std::optional<std::string>& text) {
-    if (!text) return std::nullopt;
-    return std::string_view(*text);
-}
-
 /// About what hashing it costs, padding included.
 std::size_t cost_of(const SignedEntry& entry) {
     std::size_t size = 320 + entry.key_id.size() + entry.prev_mac.size() + entry.mac.size();
@@ -26,37 +16,11 @@ std::size_t cost_of(const SignedEntry& entry) {
 
 }  // namespace
 
-SignedEntry Suspect::view() const {
-    SignedEntry entry;
-    entry.seq = seq;
-    entry.entry_id = entry_id;
-    entry.recorded_at = recorded_at;
-    entry.actor = view_of(actor);
-    entry.action = view_of(action);
-    entry.object = view_of(object);
-    entry.data = view_of(data);
-    entry.key_id = key_id;
-    entry.prev_mac = prev_mac;
-    entry.mac = mac;
-    return entry;
-}
-
 std::optional<std::size_t> SuspectList::add(const SignedEntry& entry) {
     const std::size_t size = cost_of(entry);
     if (suspects_.size() >= limits_.entries_max || size > limits_.bytes_max - bytes_) return std::nullopt;
     bytes_ += size;
-    Suspect suspect;
-    suspect.seq = entry.seq;
-    suspect.entry_id = entry.entry_id;
-    suspect.recorded_at = entry.recorded_at;
-    suspect.actor = copy_of(entry.actor);
-    suspect.action = copy_of(entry.action);
-    suspect.object = copy_of(entry.object);
-    suspect.data = copy_of(entry.data);
-    suspect.key_id = entry.key_id;
-    suspect.prev_mac.assign(entry.prev_mac.begin(), entry.prev_mac.end());
-    suspect.mac.assign(entry.mac.begin(), entry.mac.end());
-    suspects_.push_back(std::move(suspect));
+    suspects_.emplace_back(entry);
     return suspects_.size() - 1;
 }
 

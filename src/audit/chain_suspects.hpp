@@ -4,10 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "audit/frame.hpp"
+#include "audit/owned_entry.hpp"
 
 namespace rowlock {
 
@@ -19,17 +19,8 @@ struct SuspectLimits {
     std::size_t trial_bytes_max = 128U << 20U;
 };
 
-struct Suspect {
-    std::int64_t seq = 0;
-    std::array<std::byte, 16> entry_id{};
-    std::int64_t recorded_at = 0;
-    std::optional<std::string> actor;
-    std::optional<std::string> action;
-    std::optional<std::string> object;
-    std::optional<std::string> data;
-    std::string key_id;
-    std::vector<std::byte> prev_mac;
-    std::vector<std::byte> mac;
+struct Suspect : OwnedEntry {
+    using OwnedEntry::OwnedEntry;
 
     /// The chain does not use its key here.
     bool key_unexpected = false;
@@ -40,8 +31,6 @@ struct Suspect {
 
     std::optional<std::int64_t> belongs_at;
     std::optional<TenantId> belongs_to;
-
-    [[nodiscard]] SignedEntry view() const;
 };
 
 class SuspectList {

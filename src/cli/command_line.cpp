@@ -53,17 +53,12 @@ struct Words {
     VerifyCommandOptions verify;
     DemoOptions demo;
     RaceOptions race;
+    LifecycleOptions lifecycle;
     BenchAppendOptions bench_append;
     BenchVerifyOptions bench_verify;
     std::vector<std::string> psql;
     std::function<Exit()> chosen;
 };
-
-/// The value of an environment variable; empty if it is not set.
-std::string environment(const char* name) {
-    const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing here sets the environment
-    return value == nullptr ? std::string() : std::string(value);
-}
 
 void add_globals(CLI::App& app, Globals& globals) {
     app.add_option("--db", globals.db,
@@ -151,6 +146,69 @@ void add_schema(CLI::App& app, Words& words) {
     uninstall->add_flag("--yes", words.uninstall.yes, "Mean it");
 }
 
+constexpr const char* lifecycle_closing_words =
+    "rowlock lifecycle retire --parent document --child claim --retired rejected --live confirmed,candidate 7 8 9\n"
+    "Tables are named as in SQL (shop.\"Document\"), columns as they are. Keys and the foreign key are read from the\n"
+    "catalog. A key of several columns is written 7,2026.\n"
+    "--db and --json work here, too: see rowlock --help\n";
+
+CLI::App* add_lifecycle_command(CLI::App& group, Words& words, const char* name, const char* help,
+                                Exit (*command)(const Context&, const LifecycleOptions&)) {
+    LifecycleOptions& options = words.lifecycle;
+    CLI::App* const added =
+        add_command(group, words, name, help, [&words, command] { return command(words.context, words.lifecycle); });
+    added->footer(lifecycle_closing_words);
+    added->add_option("--parent", options.parent, "The parents' table")->required()->type_name("TABLE");
+    added->add_option("--child", options.child, "The children's table")->required()->type_name("TABLE");
+    added->add_option("--retired", options.retired, "The status of a retired parent")->required()->type_name("WORD");
+    added->add_option("--live", options.live, "The statuses of a live child")
+        ->required()
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->type_name("WORD,…");
+    added->add_option("--retired-child", options.retired_child, "What a live child becomes. Default: as --retired")
+        ->type_name("WORD");
+    added->add_option("--open", options.open, "The status of a revived parent. Default: open")->type_name("WORD");
+    const auto add_columns = [&](const char* option, std::vector<std::string>& columns, const char* what) {
+        added->add_option(option, columns, what)->delimiter(',')->allow_extra_args(false)->type_name("COLUMN,…");
+    };
+    add_columns("--parent-key", options.parent_key, "Default: the primary key");
+    add_columns("--child-key", options.child_key, "Default: the primary key");
+    add_columns("--child-parent", options.child_parent, "The child's columns that name the parent");
+    added->add_option("--parent-status", options.parent_status, "Default: status")->type_name("COLUMN");
+    added->add_option("--child-status", options.child_status, "Default: status")->type_name("COLUMN");
+    added->add_option("--tenant-column", options.tenant_column, "In both tables, if there is one")->type_name("COLUMN");
+    added->add_option("--tenant", options.tenant, "Whose rows")->type_name("NAME");
+    added->add_option("--wait-ms", options.wait_ms, "The longest wait for a lock. Default: 3000")
+        ->check(CLI::Range(1, 86'400'000).description(""))
+        ->type_name("MS");
+    return added;
+}
+
+void add_lifecycle(CLI::App& app, Words& words) {
+    LifecycleOptions& options = words.lifecycle;
+    CLI::App* const group = add_group(app, "lifecycle", "Parents, and children that live under an open one alone");
+    CLI::App* const retire = add_lifecycle_command(
+        *group, words, "retire", "Retire parents with their live children; a busy one is skipped", lifecycle_retire);
+    retire->add_option("ids", options.ids, "Keys of parents")->type_name("KEY");
+    retire->add_option("--where", options.where, "Or those that a condition picks, in SQL")->type_name("CONDITION");
+    retire->add_flag("--no-wait", options.no_wait, "Skip a parent that is locked at once");
+    CLI::App* const revive = add_lifecycle_command(*group, words, "revive",
+                                                   "Open retired parents again, without their "
+                                                   "children",
+                                                   lifecycle_revive);
+    revive->add_option("ids", options.ids, "Keys of parents")->type_name("KEY");
+    add_lifecycle_command(*group, words, "status", "What there is, and whether the rule holds", lifecycle_show_status);
+    const auto add_form = [&](CLI::App* command) {
+        command->add_option("--form", options.form, "trigger or declarative. Default: trigger")
+            ->check(CLI::IsMember({"trigger", "declarative"}).description(""))
+            ->type_name("FORM");
+    };
+    add_form(add_lifecycle_command(*group, words, "sql", "Print the rule for the database", lifecycle_print_sql));
+    add_form(add_lifecycle_command(*group, words, "install", "Put the rule into the database", lifecycle_install));
+    add_form(add_lifecycle_command(*group, words, "uninstall", "Take it away again", lifecycle_uninstall));
+}
+
 void add_keys(CLI::App& app, Words& words) {
     const Context& context = words.context;
     CLI::App* const group = add_group(app, "keys", "The HMAC keys, in a file of mode 0600");
@@ -231,6 +289,18 @@ void add_race(CLI::App& app, Words& words) {
         ->type_name("FILE");
     checking->add_option("--replay", race.replay, "Do a saved schedule again; exit code 3 if it goes another way")
         ->type_name("FILE");
+    checking->add_option("--save-spec", race.save_spec, "Write the scenario for PostgreSQL's isolationtester")
+        ->type_name("FILE");
+    checking->add_option("--session", race.sessions, "A pgbench script as a session, instead of scenario files")
+        ->type_name("SQLFILE");
+    checking->add_option("--setup", race.setup, "What makes the tables that the --session scripts use")
+        ->type_name("SQLFILE");
+    checking->add_option("--invariant", race.invariant, "A query that must return no row, for --session scripts")
+        ->type_name("SQL");
+    checking
+        ->add_option("--allow-database", race.allow_database,
+                     "With --db: play in this database, which must be empty, instead of one of its own")
+        ->type_name("NAME");
     checking->add_option("--max-executions", race.executions_max, "Give up after so many")
         ->check(CLI::PositiveNumber)
         ->capture_default_str();
@@ -316,6 +386,7 @@ int run(int argument_count, char** arguments) {
     add_log(app, words);
     add_keys(app, words);
     add_schema(app, words);
+    add_lifecycle(app, words);
     add_server(app, words);
     try {
         app.parse(argument_count, arguments);

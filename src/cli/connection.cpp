@@ -19,11 +19,6 @@ namespace {
 
 constexpr std::size_t keyring_text_max = 1 << 20;
 
-std::string environment(const char* name) {
-    const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing here sets the environment
-    return value == nullptr ? std::string() : std::string(value);
-}
-
 constexpr Statement membership{"connection.membership",
                                "SELECT pg_has_role(current_user, oid, 'MEMBER') FROM pg_roles WHERE rolname = $1"};
 

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <string_view>
 
 namespace rowlock::cli {
 
@@ -15,12 +14,16 @@ constexpr long columns_max = 10'000;
 
 }  // namespace
 
+std::string environment(const char* name) {
+    const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing here sets the environment
+    return value == nullptr ? std::string() : std::string(value);
+}
+
 Style Style::of_this_process() {
     Style style;
-    const char* const no_color = std::getenv("NO_COLOR");  // NOLINT(concurrency-mt-unsafe): before any thread
-    const char* const terminal = std::getenv("TERM");      // NOLINT(concurrency-mt-unsafe): before any thread
-    const bool dumb = terminal == nullptr || std::string_view(terminal) == "dumb";
-    style.color = isatty(STDOUT_FILENO) == 1 && !dumb && (no_color == nullptr || *no_color == '\0');
+    const std::string terminal = environment("TERM");
+    const bool dumb = terminal.empty() || terminal == "dumb";
+    style.color = isatty(STDOUT_FILENO) == 1 && !dumb && environment("NO_COLOR").empty();
     style.progress = isatty(STDERR_FILENO) == 1 && !dumb;
     if (isatty(STDOUT_FILENO) != 1) style.width = Style::unlimited;
     winsize size{};

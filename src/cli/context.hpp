@@ -40,4 +40,7 @@ struct Context {
     Style style;
 };
 
+/// The value of an environment variable; empty if it is not set.
+[[nodiscard]] std::string environment(const char* name);
+
 }  // namespace rowlock::cli

@@ -11,8 +11,6 @@
 
 #include "rowlock/error.hpp"
 
-extern char** environ;
-
 namespace rowlock::cli {
 
 namespace {

@@ -62,6 +62,11 @@ void Interruption::take() noexcept {
     if (length == static_cast<ssize_t>(sizeof information)) signal_ = static_cast<int>(information.ssi_signo);
 }
 
+bool Interruption::has_come() noexcept {
+    if (signal_ == 0) take();
+    return signal_ != 0;
+}
+
 void Interruption::unblock() noexcept {
     const sigset_t signals = interrupting_signals();
     pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);

@@ -14,6 +14,8 @@ class Interruption {
 
     /// Waits until `file` can be read. False: a signal came first. The wait has no limit: a pipe may be slow.
     bool wait_readable(int file);
+    /// Whether a signal has come by now. Waits for nothing.
+    [[nodiscard]] bool has_come() noexcept;
     /// The signal that came, or 0.
     [[nodiscard]] int signal() const noexcept { return signal_; }
     /// From now on a signal ends the process at once.

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
+#include <system_error>
 
 #include "rowlock/error.hpp"
 
@@ -17,9 +17,8 @@ namespace {
 constexpr std::size_t piece_bytes = std::size_t{64} << 10U;
 
 InvalidInput unreadable(const std::string& path, int reason) {
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): the reader is one thread, and the text is copied at once
-    return InvalidInput(
-        fmt::format("{} can't be read: {}", path == "-" ? "standard input" : path, std::strerror(reason)));
+    return InvalidInput(fmt::format("{} can't be read: {}", path == "-" ? "standard input" : path,
+                                    std::generic_category().message(reason)));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/hash.hpp"
+#include "postgres/sqlstate.hpp"
 #include "rowlock/error.hpp"
 
 namespace rowlock::cli {
@@ -18,12 +19,6 @@ constexpr std::size_t waiting_entries_max = 1024;
 constexpr std::size_t waiting_bytes_max = std::size_t{8} << 20U;
 /// A commit in doubt is sent again, with the same entry ids, this often.
 constexpr int doubts_max = 10;
-
-/// True where the server says that this input can't be stored: data exceptions, CHECK constraints, limits.
-bool is_about_the_input(const ServerError& error) {
-    const std::string_view code = error.sqlstate();
-    return code.starts_with("22") || code == "23514" || code.starts_with("54");
-}
 
 /// Undoes a transaction in which the id of this entry turned out to be taken.
 struct IdTaken {
@@ -186,7 +181,7 @@ std::optional<LineWriters::Refusal> LineWriters::try_write(const std::vector<Num
         } catch (const InvalidInput& refused) {
             return Refusal{refused.what(), std::nullopt};
         } catch (const ServerError& refused) {
-            if (!is_about_the_input(refused)) throw;
+            if (!is_about_the_input(refused.sqlstate())) throw;
             return Refusal{refused.what(), std::nullopt};
         }
     }

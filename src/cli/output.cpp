@@ -69,6 +69,10 @@ std::string counted(std::int64_t count, std::string_view one, std::string_view m
     return fmt::format("{} {}", grouped(count), count == 1 ? one : many);
 }
 
+double seconds_since(std::chrono::steady_clock::time_point start) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 std::int64_t per_second(std::int64_t count, double seconds) {
     constexpr double seconds_min = 1e-6;
     return static_cast<std::int64_t>(static_cast<double>(count) / std::max(seconds, seconds_min));

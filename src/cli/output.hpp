@@ -1,6 +1,7 @@
 // Text for people and JSON for programs.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -34,6 +35,7 @@ void print_note(std::string_view line);
 /// "1 entry", "2,000 entries".
 [[nodiscard]] std::string counted(std::int64_t count, std::string_view one, std::string_view many);
 
+[[nodiscard]] double seconds_since(std::chrono::steady_clock::time_point start);
 /// A rate, also where next to no time has passed.
 [[nodiscard]] std::int64_t per_second(std::int64_t count, double seconds);
 

@@ -11,11 +11,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::string field(const PGresult* result, int code) {
-    const char* const value = PQresultErrorField(result, code);
-    return value == nullptr ? std::string() : std::string(value);
-}
-
 bool poll_one(int descriptor, short events, std::chrono::milliseconds wait_max) {
     pollfd poll_on{descriptor, events, 0};
     return poll(&poll_on, 1, static_cast<int>(wait_max.count())) > 0;
@@ -73,7 +68,7 @@ AsyncSession::AsyncSession(const std::string& connection,
 
 void AsyncSession::keep_notice(void* session, const PGresult* result) {
     auto& arrived = *static_cast<std::vector<Notice>*>(session);
-    arrived.push_back({field(result, PG_DIAG_SEVERITY), field(result, PG_DIAG_MESSAGE_PRIMARY)});
+    arrived.push_back({field_of(result, PG_DIAG_SEVERITY), field_of(result, PG_DIAG_MESSAGE_PRIMARY)});
 }
 
 void AsyncSession::send(const std::string& script) {

@@ -45,7 +45,7 @@ class InUse {
 void require_limits(const TransactionPolicy& policy, std::source_location where) {
     constexpr std::chrono::milliseconds limit_min{1};
     constexpr std::chrono::milliseconds limit_max{std::numeric_limits<std::int32_t>::max()};
-    for (const auto limit : {policy.lock_wait_max, policy.idle_max}) {
+    for (const auto limit : {policy.lock_wait_max.limit(), policy.idle_max}) {
         if (limit >= limit_min && limit <= limit_max) continue;
         throw InvalidInput("lock_wait_max and idle_max are 1 ms to 24 days: 0 would mean no limit to the server",
                            where);
@@ -63,6 +63,12 @@ struct LostBackend {
     int pid = 0;  ///< 0: behind a pooler, nobody knows.
     std::string started{};
     std::string asked{};  ///< When that was asked first, by the server's clock.
+};
+
+/// What is known of an attempt after its end, whatever that was.
+struct AttemptTrace {
+    LostBackend lost{};
+    std::vector<std::function<void()>> effects{};  ///< Of a transaction whose COMMIT was sent.
 };
 
 /// The role of the options may not see the activity of the role that logged in; that one may.
@@ -84,14 +90,15 @@ constexpr Statement older_transactions{
     "                            AND pid <> pg_backend_pid()"};
 
 void attempt(Database::Pool& pool, const TransactionPolicy& policy, const std::function<void(Transaction&)>& body,
-             std::source_location where, LostBackend* lost) {
+             std::source_location where, AttemptTrace& trace) {
     const InUse guard(pool, where);
     Lease lease(pool, where);
-    if (lost != nullptr) *lost = {lease.session().backend_pid(), lease.session().backend_start()};
+    trace = {{lease.session().backend_pid(), lease.session().backend_start()}, {}};
     Transaction::State state(lease.session(), policy, pool.options);
     try {
         Transaction transaction(state);
         body(transaction);
+        trace.effects = std::move(state.effects);
         state.commit(where);
     } catch (...) {
         state.rollback();
@@ -113,7 +120,8 @@ bool has_ended(Database::Pool& pool, LostBackend& lost, std::source_location whe
         ended = rows.only().integer(0) == 0;
         lost.asked = rows.only().text(1);
     };
-    attempt(pool, {}, ask, where, nullptr);
+    AttemptTrace trace;
+    attempt(pool, {}, ask, where, trace);
     return ended;
 }
 
@@ -124,13 +132,14 @@ bool settle(Database::Pool& pool, const TransactionPolicy& policy, LostBackend l
     bool ended = false;
     bool committed = false;
     const auto ask = [&](Transaction& transaction) { committed = policy.was_committed(transaction); };
+    AttemptTrace trace;
     std::string reason;
     do {
         try {
             reason = "the server still runs it";
             ended = ended || has_ended(pool, lost, where);
             if (ended) {
-                attempt(pool, policy, ask, where, nullptr);
+                attempt(pool, policy, ask, where, trace);
                 return committed;
             }
         } catch (const Error& fault) {
@@ -144,6 +153,19 @@ bool settle(Database::Pool& pool, const TransactionPolicy& policy, LostBackend l
         "the connection was lost after COMMIT was sent, and what became of it can't be told: " + reason, where);
 }
 
+/// All of them run, whatever one throws: they do not know of each other. The first throw goes on up.
+void run_effects(const std::vector<std::function<void()>>& effects) {
+    std::exception_ptr first;
+    for (const auto& effect : effects) {
+        try {
+            effect();
+        } catch (...) {
+            if (!first) first = std::current_exception();
+        }
+    }
+    if (first) std::rethrow_exception(first);
+}
+
 }  // namespace
 
 Database::Database(DatabaseOptions options) : pool_(std::make_unique<Pool>(std::move(options))) {
@@ -155,17 +177,24 @@ Database::~Database() = default;
 void Database::run(const TransactionPolicy& policy, const std::function<void(Transaction&)>& body,
                    std::source_location where) {
     require_limits(policy, where);
+    run_effects(run_until_committed(policy, body, where));
+}
+
+Database::Effects Database::run_until_committed(const TransactionPolicy& policy,
+                                                const std::function<void(Transaction&)>& body,
+                                                std::source_location where) {
+    // NOLINTNEXTLINE(clang-analyzer-deadcode.DeadStores): it is read after every failed attempt
     const auto started = Clock::now();
     for (int number = 1;; ++number) {
         FailedAttempt failed{number, {}, Recovery::give_up, false};
-        LostBackend lost;
+        AttemptTrace trace;
         std::exception_ptr fault;
         try {
-            attempt(*pool_, policy, body, where, &lost);
-            return;
+            attempt(*pool_, policy, body, where, trace);
+            return std::move(trace.effects);
         } catch (const CommitOutcomeUnknown&) {
             if (!policy.was_committed) throw;
-            if (settle(*pool_, policy, lost, where)) return;
+            if (settle(*pool_, policy, trace.lost, where)) return std::move(trace.effects);
             failed.recovery = Recovery::run_again;
             fault = std::current_exception();
         } catch (const Error& error) {
@@ -176,6 +205,7 @@ void Database::run(const TransactionPolicy& policy, const std::function<void(Tra
         if (failed.recovery == Recovery::reconnect_and_run_again) pool_->forget_idle();
         failed.elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - started);
         const auto wait = wait_before_next(policy, failed, chance());
+        if (!wait && failed.busy && policy.name_blockers) throw_with_blockers(fault, policy, body);
         if (!wait) std::rethrow_exception(fault);
         std::this_thread::sleep_for(*wait);
     }

@@ -12,11 +12,6 @@ namespace rowlock {
 
 namespace {
 
-std::string field(const PGresult* result, int code) {
-    const char* const value = PQresultErrorField(result, code);
-    return value == nullptr ? std::string() : std::string(value);
-}
-
 /// "28P01" out of `FATAL:  28P01: password authentication failed …`, which libpq writes at PQERRORS_VERBOSE.
 std::string sqlstate_in(std::string_view line) {
     constexpr std::size_t length = 5;
@@ -70,22 +65,35 @@ std::string describe(const ServerReport& report) {
 ServerError::ServerError(ServerReport report, Recovery recovery, std::source_location where)
     : Error(describe(report), recovery, where), report_(std::move(report)) {}
 
-Busy::Busy(ServerReport report, std::chrono::milliseconds limit, std::source_location where)
-    : ServerError(fmt::format("busy: a lock was not free within {} ms; {}", limit.count(), describe(report)), report,
-                  Recovery::run_again, where),
+Busy::Busy(const ServerReport& report, std::chrono::milliseconds limit, std::source_location where)
+    : ServerError(limit.count() == 0
+                      ? fmt::format("busy: a lock was not free at once; {}", describe(report))
+                      : fmt::format("busy: a lock was not free within {} ms; {}", limit.count(), describe(report)),
+                  report, Recovery::run_again, where),
       limit_(limit) {}
+
+Busy Busy::with_blockers(std::vector<Blocker> blockers) const {
+    Busy named = *this;
+    named.blockers_ = std::move(blockers);
+    return named;
+}
+
+std::string field_of(const PGresult* result, int code) {
+    const char* const value = PQresultErrorField(result, code);
+    return value == nullptr ? std::string() : std::string(value);
+}
 
 ServerReport report_of(const PGresult* result, std::string_view statement) {
     ServerReport report;
-    report.sqlstate = field(result, PG_DIAG_SQLSTATE);
-    report.message = field(result, PG_DIAG_MESSAGE_PRIMARY);
+    report.sqlstate = field_of(result, PG_DIAG_SQLSTATE);
+    report.message = field_of(result, PG_DIAG_MESSAGE_PRIMARY);
     if (report.message.empty()) report.message = first_line(PQresultErrorMessage(result));
-    report.detail = field(result, PG_DIAG_MESSAGE_DETAIL);
-    report.hint = field(result, PG_DIAG_MESSAGE_HINT);
-    report.constraint = field(result, PG_DIAG_CONSTRAINT_NAME);
-    report.table = field(result, PG_DIAG_TABLE_NAME);
-    report.column = field(result, PG_DIAG_COLUMN_NAME);
-    report.position = static_cast<std::size_t>(std::atoll(field(result, PG_DIAG_STATEMENT_POSITION).c_str()));
+    report.detail = field_of(result, PG_DIAG_MESSAGE_DETAIL);
+    report.hint = field_of(result, PG_DIAG_MESSAGE_HINT);
+    report.constraint = field_of(result, PG_DIAG_CONSTRAINT_NAME);
+    report.table = field_of(result, PG_DIAG_TABLE_NAME);
+    report.column = field_of(result, PG_DIAG_COLUMN_NAME);
+    report.position = static_cast<std::size_t>(std::atoll(field_of(result, PG_DIAG_STATEMENT_POSITION).c_str()));
     report.statement = std::string(statement);
     return report;
 }
@@ -95,7 +103,7 @@ std::string first_line(std::string_view message) {
 }
 
 bool is_fatal(const PGresult* result) {
-    const std::string severity = field(result, PG_DIAG_SEVERITY_NONLOCALIZED);
+    const std::string severity = field_of(result, PG_DIAG_SEVERITY_NONLOCALIZED);
     return severity == "FATAL" || severity == "PANIC";
 }
 
@@ -105,9 +113,9 @@ bool is_copy(const PGresult* result) {
 }
 
 bool has_stale_statements(const PGresult* result) {
-    const std::string code = field(result, PG_DIAG_SQLSTATE);
+    const std::string code = field_of(result, PG_DIAG_SQLSTATE);
     // "cached plan must not change result type" has no code of its own; the name of the function is not translated.
-    return code == "26000" || (code == "0A000" && field(result, PG_DIAG_SOURCE_FUNCTION) == "RevalidateCachedQuery");
+    return code == "26000" || (code == "0A000" && field_of(result, PG_DIAG_SOURCE_FUNCTION) == "RevalidateCachedQuery");
 }
 
 ConnectionError connect_failure(std::string_view message, bool needs_password, std::source_location where) {

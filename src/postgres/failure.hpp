@@ -14,6 +14,9 @@ namespace rowlock {
 /// What the server said in a failed result, for the statement of this name.
 [[nodiscard]] ServerReport report_of(const PGresult* result, std::string_view statement);
 
+/// One of PG_DIAG_…; empty where the server did not say it.
+[[nodiscard]] std::string field_of(const PGresult* result, int code);
+
 /// The first line of libpq's own message, without the line break.
 [[nodiscard]] std::string first_line(std::string_view message);
 

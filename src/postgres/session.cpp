@@ -20,7 +20,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int server_version_min = 150000;
 /// Past this, statements go unnamed: they cost a parse each, the server's memory stays bounded.
 constexpr std::size_t prepared_max = 256;
 /// A server that has not said a word for this long is taken for lost. Locks and idle transactions have limits of their

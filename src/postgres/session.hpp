@@ -20,6 +20,9 @@ struct pg_result;
 
 namespace rowlock {
 
+/// As server_version_num has it. Row-level security on views (security_invoker) came with it.
+inline constexpr int server_version_min = 150000;
+
 using DriverConnection = pg_conn;
 using DriverResult = pg_result;
 

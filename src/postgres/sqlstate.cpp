@@ -288,4 +288,8 @@ Recovery recovery_of(std::string_view code) {
     return give_up;
 }
 
+bool is_about_the_input(std::string_view code) {
+    return code.starts_with("22") || code == "23514" || code.starts_with("54");
+}
+
 }  // namespace rowlock

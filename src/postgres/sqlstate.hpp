@@ -22,4 +22,7 @@ struct SqlState {
 /// by its class.
 [[nodiscard]] Recovery recovery_of(std::string_view code);
 
+/// True where the server says that this input can't be stored: data exceptions, CHECK constraints, limits.
+[[nodiscard]] bool is_about_the_input(std::string_view code);
+
 }  // namespace rowlock

@@ -74,6 +74,11 @@ void require_parameters(const std::vector<Parameter>& parameters, std::source_lo
     }
 }
 
+/// 0 where nothing was waited for.
+std::chrono::milliseconds busy_limit(const TransactionPolicy& policy) {
+    return policy.lock_wait_max.waits() ? policy.lock_wait_max.limit() : std::chrono::milliseconds(0);
+}
+
 std::string milliseconds(std::chrono::milliseconds duration) {
     return fmt::format("{}ms", duration.count());
 }
@@ -93,8 +98,8 @@ void Transaction::State::begin(bool first_waits_for_locks) {
     const std::string_view tenant_text = policy.tenant ? std::string_view(policy.tenant->text()) : "";
     lock_deadline_on_ = first_waits_for_locks;
     std::vector<Parameter> parameters{
-        tenant_text, milliseconds(policy.lock_wait_max), milliseconds(policy.idle_max),
-        first_waits_for_locks ? Parameter(milliseconds(policy.lock_wait_max)) : Parameter(std::nullopt)};
+        tenant_text, milliseconds(policy.lock_wait_max.limit()), milliseconds(policy.idle_max),
+        first_waits_for_locks ? Parameter(milliseconds(policy.lock_wait_max.limit())) : Parameter(std::nullopt)};
     if (!options.role.empty()) parameters.emplace_back(options.role);
     queue_own({{"transaction.begin", begin_text(policy.isolation)}, {}});
     queue_own({options.role.empty() ? set_up : set_up_with_role, std::move(parameters)});
@@ -105,7 +110,7 @@ void Transaction::State::set_lock_deadline(bool on) {
     if (lock_deadline_on_ == on) return;
     lock_deadline_on_ = on;
     if (on) {
-        queue_own({set_lock_deadline_on, {milliseconds(policy.lock_wait_max)}});
+        queue_own({set_lock_deadline_on, {milliseconds(policy.lock_wait_max.limit())}});
     } else {
         queue_own({set_lock_deadline_off, {}});
     }
@@ -113,10 +118,12 @@ void Transaction::State::set_lock_deadline(bool on) {
 
 void Transaction::State::queue(const Query& query, Use use, std::source_location where) {
     require_open(where);
-    if (!begun_) begin(query.statement.waits_for_locks);
-    set_lock_deadline(query.statement.waits_for_locks);
+    // Where nothing waits, a deadline would only cut short the work.
+    const bool has_deadline = query.statement.waits_for_locks && policy.lock_wait_max.waits();
+    if (!begun_) begin(has_deadline);
+    set_lock_deadline(has_deadline);
     session.queue(query.statement, query.parameters);
-    pending_.push_back({use, query.statement.waits_for_locks});
+    pending_.push_back({use, has_deadline});
 }
 
 std::vector<Rows> Transaction::State::flush(std::source_location where) {
@@ -145,14 +152,14 @@ void Transaction::State::fail(const FailedStatement& failed, std::source_locatio
         const std::string_view what = report.sqlstate.empty() ? "the connection was lost" : "the session is over";
         throw ConnectionError(fmt::format("{}: {}", what, report.message), failed.recovery, report.sqlstate, where);
     }
-    if (report.sqlstate == lock_not_available) throw Busy(std::move(report), policy.lock_wait_max, where);
+    if (report.sqlstate == lock_not_available) throw Busy(report, busy_limit(policy), where);
     // statement_timeout stands in for the deadline of a locking statement. What else cancels comes earlier than that,
     // or says so, where the server's messages are English.
     const auto elapsed = std::chrono::steady_clock::now() - flushed_at_;
-    if (report.sqlstate == query_canceled && waited_for_locks && elapsed >= policy.lock_wait_max &&
+    if (report.sqlstate == query_canceled && waited_for_locks && elapsed >= policy.lock_wait_max.limit() &&
         !report.message.ends_with("user request")) {
         report.sqlstate = lock_not_available;
-        throw Busy(std::move(report), policy.lock_wait_max, where);
+        throw Busy(report, busy_limit(policy), where);
     }
     throw ServerError(std::move(report), failed.recovery, where);
 }
@@ -169,6 +176,18 @@ void Transaction::State::advise_against(const Statement& statement) {
     wants_to_be_last = {};
 #else
     static_cast<void>(statement);
+#endif
+}
+
+void Transaction::State::report_lock_order(std::string_view what, std::source_location where) const {
+    if (options.lock_order_broken) {
+        options.lock_order_broken(what);
+        return;
+    }
+#ifndef NDEBUG
+    contract(false, what, where);
+#else
+    static_cast<void>(where);
 #endif
 }
 
@@ -215,7 +234,7 @@ void Transaction::State::rollback() noexcept {
     }
 }
 
-void Transaction::State::roll_back_to_savepoint(std::size_t acquisitions_before) noexcept {
+void Transaction::State::roll_back_to_savepoint(std::size_t acquisitions_before, std::size_t effects_before) noexcept {
     if (ended_) return;
     aborted_ = true;  // until the server has undone it
     try {
@@ -229,6 +248,7 @@ void Transaction::State::roll_back_to_savepoint(std::size_t acquisitions_before)
         // No deadline is on where a savepoint is set, and ROLLBACK TO undoes set_config.
         lock_deadline_on_ = false;
         acquisitions.resize(acquisitions_before);
+        effects.resize(effects_before);
         wants_to_be_last = {};
     } catch (...) {
         // Only memory can run out here.
@@ -238,10 +258,10 @@ void Transaction::State::roll_back_to_savepoint(std::size_t acquisitions_before)
 Rows Transaction::execute(const Statement& statement, std::vector<Parameter> parameters, std::source_location where) {
     std::vector<Query> queries;
     queries.push_back({statement, std::move(parameters)});
-    return std::move(execute_all(std::move(queries), where).back());
+    return std::move(execute_all(queries, where).back());
 }
 
-std::vector<Rows> Transaction::execute_all(std::vector<Query> queries, std::source_location where) {
+std::vector<Rows> Transaction::execute_all(const std::vector<Query>& queries, std::source_location where) {
     for (const Query& query : queries) require_parameters(query.parameters, where);
     for (const Query& query : queries) {
         state_.advise_against(query.statement);
@@ -273,6 +293,11 @@ void Transaction::copy_out(const Statement& statement, const std::function<void(
     }
 }
 
+void Transaction::after_commit(std::function<void()> effect, std::source_location where) {
+    state_.require_open(where);
+    state_.effects.push_back(std::move(effect));
+}
+
 const std::optional<TenantId>& Transaction::tenant() const noexcept {
     return state_.policy.tenant;
 }
@@ -287,7 +312,7 @@ const TenantId& Transaction::required_tenant(std::source_location where) const {
 IsolationLevel Transaction::isolation() const noexcept {
     return state_.policy.isolation;
 }
-std::chrono::milliseconds Transaction::lock_wait_max() const noexcept {
+LockWait Transaction::lock_wait_max() const noexcept {
     return state_.policy.lock_wait_max;
 }
 int Transaction::backend_pid() const noexcept {
@@ -297,12 +322,13 @@ int Transaction::backend_pid() const noexcept {
 Transaction::Savepoint::Savepoint(Transaction& transaction)
     : transaction_(transaction),
       exceptions_(std::uncaught_exceptions()),
-      acquisitions_(transaction.state_.acquisitions.size()) {
+      acquisitions_(transaction.state_.acquisitions.size()),
+      effects_(transaction.state_.effects.size()) {
     transaction_.execute(set_savepoint);
 }
 
 Transaction::Savepoint::~Savepoint() {
-    if (std::uncaught_exceptions() > exceptions_) transaction_.state_.roll_back_to_savepoint(acquisitions_);
+    if (std::uncaught_exceptions() > exceptions_) transaction_.state_.roll_back_to_savepoint(acquisitions_, effects_);
 }
 
 void Transaction::release_savepoint() {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
+#include <memory>
 #include <source_location>
 #include <string>
 #include <string_view>
@@ -18,6 +20,9 @@ struct Acquisition {
     std::string_view lock_class;  ///< Such as "audit head".
     std::string key;
     std::source_location where;
+    std::string relation{};              ///< Where a class has several, such as the tables of the user's own.
+    int strength = 0;                    ///< Among the modes of its class.
+    std::shared_ptr<const void> life{};  ///< Gone with the lock: who holds a weak_ptr to it can tell.
 };
 
 struct Transaction::State {
@@ -38,13 +43,16 @@ struct Transaction::State {
     std::vector<Rows> take(Session::Outcome outcome, std::source_location where);
     void require_open(std::source_location where) const;
     void advise_against(const Statement& statement);
-    void roll_back_to_savepoint(std::size_t acquisitions_before) noexcept;
+    void roll_back_to_savepoint(std::size_t acquisitions_before, std::size_t effects_before) noexcept;
+    /// Tells of an order of locks that can deadlock; in debug builds with nobody to tell, stops the program.
+    void report_lock_order(std::string_view what, std::source_location where) const;
 
     Session& session;
     const TransactionPolicy& policy;
     const DatabaseOptions& options;
 
     std::vector<Acquisition> acquisitions;
+    std::vector<std::function<void()>> effects;  ///< For after the commit.
     /// What should have been the last statement, such as "an audit append"; empty if nothing minds.
     std::string_view wants_to_be_last;
 

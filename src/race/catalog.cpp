@@ -26,14 +26,6 @@ class ReachFinder {
             waiting_.pop_back();
             follow(next);
         }
-        for (const ResourceId id : found_.by_foreign_key) {
-            if (const auto at = catalog_.relations.find(id); at != catalog_.relations.end()) queue(at->second.code);
-        }
-        while (!waiting_.empty()) {
-            const std::string next = std::move(waiting_.back());
-            waiting_.pop_back();
-            follow(next);
-        }
         return std::move(found_);
     }
 
@@ -63,6 +55,7 @@ class ReachFinder {
         for (const ResourceId other : relation.foreign_keys) {
             if (!found_.by_foreign_key.insert(other).second) continue;
             if (const auto at = catalog_.relations.find(other); at != catalog_.relations.end()) {
+                queue(at->second.code);
                 follow_foreign_keys(at->second);
             }
         }

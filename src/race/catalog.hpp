@@ -27,7 +27,7 @@ struct Catalog {
     std::multimap<std::string, ResourceId, std::less<>> relations_by_name{};
     std::multimap<std::string, std::string, std::less<>> functions_by_name{};  ///< Name to source text.
     bool has_deferrable = false;                                               ///< A COMMIT may still check something.
-    bool runs_unnamed_code = false;  ///< Operators, casts or event triggers of the user's: code that no word names.
+    bool runs_unnamed_code = false;  ///< Operators, casts, aggregates, domains: code that no word names.
 
     void add_relation(Relation relation);
 };

@@ -89,10 +89,12 @@ class Checker {
     CheckResult run() {
         try {
             play();
+            if (options_.explain) {
+                for (Finding& finding : result_.findings) explain(finding);
+            }
         } catch (const StageStopped& stopped) {
             result_.summary.server_decided = true;
             result_.summary.problem = stopped.what();
-            return std::move(result_);
         }
         return finished();
     }
@@ -114,10 +116,7 @@ class Checker {
 
     CheckResult finished() {
         result_.stopped_at_first = options_.stop_at_first && !result_.findings.empty();
-        for (Finding& finding : result_.findings) {
-            if (options_.explain) explain(finding);
-            find_nearest_good(finding);
-        }
+        for (Finding& finding : result_.findings) find_nearest_good(finding);
         std::ranges::sort(result_.findings, {},
                           [](const Finding& f) { return std::tuple(f.symptom.kind, f.preemptions); });
         result_.elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - started_);
@@ -176,8 +175,9 @@ class Checker {
         }
     }
 
-    ExplorerOptions explorer_options() const {
+    ExplorerOptions explorer_options() {
         ExplorerOptions explorer;
+        explorer.footprints = &footprints_;
         explorer.reduce = options_.reduce;
         explorer.executions_max = options_.executions_max;
         explorer.is_out_of_time = [this] { return is_out_of_time(); };
@@ -207,16 +207,22 @@ class Checker {
         (void)explore(stage_, explorer, [&](const Execution& execution) { return take(execution, false); });
     }
 
-    void play_all() {
+    void forget_counts() {
         for (Finding& finding : result_.findings) finding.count = 0;
         result_.broken = 0;
         result_.unreadable = 0;
+        result_.left_to_server = 0;
         result_.outcomes.clear();
         result_.refusals.clear();
+    }
+
+    void play_all() {
+        forget_counts();
         ExplorerOptions explorer = explorer_options();
         if (options_.symmetry) {
             for (const SessionScript& session : scenario_.sessions) explorer.groups.push_back(session.group);
         }
+        explorer.on_restart = [this] { forget_counts(); };
         result_.summary = explore(stage_, explorer, [&](const Execution& execution) { return take(execution, false); });
     }
 
@@ -234,11 +240,23 @@ class Checker {
                 fmt::format("\"{}\": {}", scenario_.invariants[answer.invariant].name, answer.problem);
         }
         if (found.empty() && good_.size() < kept_good_max) good_.push_back(execution);
+        if (!options_.decides_wakes && had_choice(execution)) ++result_.left_to_server;
         count_refusals(execution);
         result_.outcomes.insert(outcome_text(scenario_, execution));
         result_.broken += found.empty() ? 0U : 1U;
         if (options_.progress) options_.progress(++played_, result_.broken);
         return found.empty() || !options_.stop_at_first;
+    }
+
+    /// Several waiters were free at once, or there was a deadlock.
+    static bool had_choice(const Execution& execution) {
+        return std::ranges::any_of(execution.events, [](const Event& event) {
+            return !event.wake_choices.empty() || event.move.kind == Move::Kind::deadlock_check ||
+                   std::ranges::any_of(event.reports, [](const StepReport& report) {
+                       return std::ranges::any_of(report.statements,
+                                                  [](const auto& said) { return said.sqlstate == "40P01"; });
+                   });
+        });
     }
 
     void count_refusals(const Execution& execution) {
@@ -312,6 +330,7 @@ class Checker {
     Clock::time_point started_;
     CheckResult result_;
     std::optional<SerialOracle> oracle_;
+    StepFootprints footprints_;
     std::vector<Execution> good_;
     std::size_t played_ = 0;
 };
@@ -320,7 +339,7 @@ class Checker {
 
 int CheckResult::exit_code() const {
     if (!findings.empty()) return 1;
-    const bool is_sure = summary.exhausted && !summary.server_decided && unreadable == 0;
+    const bool is_sure = summary.exhausted && !summary.server_decided && unreadable == 0 && left_to_server == 0;
     return is_sure ? 0 : 3;
 }
 

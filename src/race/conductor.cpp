@@ -29,10 +29,10 @@ constexpr milliseconds exit_wait_max{5'000};
 constexpr milliseconds invariant_lock_wait{200};
 
 std::vector<std::pair<std::string, std::string>> settings_of(const ConductorOptions& options) {
-    std::vector<std::pair<std::string, std::string>> settings{
-        {"deadlock_timeout", fmt::format("{}ms", options.deadlock_timeout.count())},
-        {"application_name", "rowlock race"},
-    };
+    std::vector<std::pair<std::string, std::string>> settings{{"application_name", "rowlock race"}};
+    if (options.may_stop_backends) {
+        settings.emplace_back("deadlock_timeout", fmt::format("{}ms", options.deadlock_timeout.count()));
+    }
     if (!options.isolation.empty()) settings.emplace_back("default_transaction_isolation", options.isolation);
     return settings;
 }
@@ -273,12 +273,11 @@ StepReport Conductor::run_deadlock_check(std::size_t session) {
     const auto give_up_at = Clock::now() + detector_wait_max;
     const AsyncSession* const link[] = {&player.link()};
     while (!wait_for_any(link, milliseconds(1))) {
-        StepReport report;
-        // A cycle that only the order of a queue closes is opened by changing that order: then nobody fails.
-        const bool still_waits = look_at_wait(session, report);
-        if (still_waits) waiter(session)->blocked_by = report.blocked_by;
+        // A cycle that only the order of a queue closes is opened by changing that order: then nobody fails, and it
+        // may be another who is free.
+        const bool is_opened = !freed_waiters().empty();
         const std::vector<std::size_t> cycle = deadlocked();
-        if (!still_waits || std::ranges::find(cycle, session) == cycle.end()) break;
+        if (is_opened || std::ranges::find(cycle, session) == cycle.end()) break;
         if (Clock::now() > give_up_at) throw StageFault("the deadlock detector had run before the cycle was closed");
     }
     std::erase_if(waiters_, [&](const Waiter& waiting) { return waiting.session == session; });

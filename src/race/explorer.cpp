@@ -60,7 +60,11 @@ class Diverged : public StageFault {
 class Exploration {
   public:
     Exploration(Stage& stage, const ExplorerOptions& options, const OnExecution& on_execution)
-        : stage_(stage), options_(options), on_execution_(on_execution), symmetric_(has_copies()) {}
+        : stage_(stage),
+          options_(options),
+          on_execution_(on_execution),
+          footprints_(options.footprints != nullptr ? *options.footprints : own_footprints_),
+          symmetric_(has_copies()) {}
 
     ExplorationSummary run() {
         summary_.used_symmetry = symmetric_;
@@ -72,16 +76,19 @@ class Exploration {
                 return summary_;
             }
             if (!play_with_reruns()) return summary_;
+            if (stopped_) break;
             if (symmetry_failed_) {
                 // The copies turned out not to be alike where it counts: from the start, without.
                 symmetric_ = symmetry_failed_ = false;
                 summary_.used_symmetry = false;
-                summary_.executions = summary_.abandoned = 0;
-                path_.clear();
-                gates_.clear();
+                start_again();
                 continue;
             }
-            going = !stopped_ && next_branch();
+            if (std::exchange(learned_, false) && options_.reduce) {
+                start_again();
+                continue;
+            }
+            going = next_branch();
         }
         summary_.exhausted = !stopped_;
         return summary_;
@@ -89,6 +96,15 @@ class Exploration {
 
   private:
     enum class End { complete, asleep };
+
+    /// What was explored so far rests on something that turned out to be wrong.
+    void start_again() {
+        summary_.executions = summary_.abandoned = 0;
+        learned_ = false;
+        path_.clear();
+        gates_.clear();
+        if (options_.on_restart) options_.on_restart();
+    }
 
     [[nodiscard]] bool has_copies() const {
         const std::set<std::size_t> groups(options_.groups.begin(), options_.groups.end());
@@ -102,7 +118,9 @@ class Exploration {
 
     /// False where an execution could not be had, however often it was tried.
     bool play_with_reruns() {
-        const std::vector<Node> kept = path_;
+        // Only the last node and what comes after it is touched before the execution has ended.
+        const std::size_t depth = path_.size();
+        const Node last = path_.empty() ? Node{} : path_.back();
         for (std::size_t attempt = 0; attempt <= options_.reruns_max; ++attempt) {
             try {
                 play();
@@ -110,7 +128,8 @@ class Exploration {
             } catch (const StageFault& fault) {
                 ++summary_.reruns;
                 summary_.problem = fault.what();
-                path_ = kept;
+                path_.resize(depth);
+                if (depth > 0) path_.back() = last;
             }
         }
         summary_.server_decided = true;
@@ -145,6 +164,7 @@ class Exploration {
     void perform_current(Node& node) {
         const Move move = node.event.move;
         node.event = stage_.perform(move);
+        learned_ = footprints_.learn(node.event) || learned_;
         add_wake_orders(node);
         const Move time_out{Move::Kind::time_out, move.session, move.step};
         if (node.event.may_time_out && !contains(node.to_explore, time_out)) {
@@ -388,6 +408,9 @@ class Exploration {
     Stage& stage_;
     const ExplorerOptions& options_;
     const OnExecution& on_execution_;
+    StepFootprints own_footprints_;
+    StepFootprints& footprints_;
+    bool learned_ = false;  ///< In this execution a step did what it had not done before.
     ExplorationSummary summary_;
     std::vector<Node> path_;
     std::map<std::size_t, std::size_t> gates_;  ///< Of each group, the step where its copies are kept in order.

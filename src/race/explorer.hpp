@@ -14,6 +14,7 @@
 
 #include "race/execution.hpp"
 #include "race/stage.hpp"
+#include "race/step_footprints.hpp"
 
 namespace rowlock::race {
 
@@ -24,6 +25,10 @@ struct ExplorerOptions {
     /// At most so many preemptions: changes of session where the one before could have gone on.
     std::optional<std::size_t> preemptions_max{};
     std::size_t executions_max = 100'000;
+    /// What is known of the steps already; null: nothing. Widened by what is seen.
+    StepFootprints* footprints = nullptr;
+    /// Told when the exploration starts again from the root, since what it rested on turned out to be wrong.
+    std::function<void()> on_restart{};
     /// Asked before each execution.
     std::function<bool()> is_out_of_time{};
     /// An execution that came out otherwise than before, or that the stage could not finish, is run again so often.

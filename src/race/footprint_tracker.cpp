@@ -2,11 +2,15 @@
 
 #include <algorithm>
 
+#include "race/text_footprint.hpp"
+
 namespace rowlock::race {
 
 namespace {
 
 constexpr ResourceId advisory_bit = ResourceId{1} << 63U;
+/// Names are looked up in it by whatever is no BEGIN or SET, so that all of that is dependent with DDL.
+constexpr ResourceId catalog_resource = 1;
 
 bool is_advisory(ResourceId resource) {
     return (resource & advisory_bit) != 0;
@@ -37,6 +41,11 @@ bool touches_nothing(const Analysis& analysis) {
 }  // namespace
 
 void FootprintTracker::restart() {
+    advisory_.clear();
+    forget_transaction();
+}
+
+void FootprintTracker::forget_transaction() {
     has_snapshot_ = false;
     held_.clear();
     taken_.clear();
@@ -84,36 +93,42 @@ void FootprintTracker::add_end_of_transaction(bool committed, Footprint& footpri
     }
     footprint.released.add(taken_);
     // Session-level advisory locks stay; taking them for released costs executions, never outcomes.
-    restart();
+    forget_transaction();
 }
 
 Footprint FootprintTracker::take(const StatementFacts& facts) {
     const Analysis& analysis = *facts.analysis;
     Footprint footprint;
+    const bool begins = std::ranges::find(analysis.statements, StatementKind::begin) != analysis.statements.end();
+    footprint.everything = analysis.everything || (begins && reads_surroundings_);
     if (facts.was_in_failed_transaction && !is_plain_end(analysis)) {
         // Refused with 25P02 unless it is a ROLLBACK TO, which gives back nothing that the failure had not.
-        footprint.everything = !facts.failed;
+        footprint.everything = footprint.everything || !facts.failed;
         return footprint;
     }
-    if (touches_nothing(analysis) && !facts.failed) {
-        footprint.everything = reads_surroundings_ || analysis.everything;
-        return footprint;
-    }
-    footprint.everything = analysis.everything || facts.failed || ends_inside(analysis) ||
-                           (isolation_ == Isolation::serializable && !touches_nothing(analysis));
-    // An implicit transaction is over before its locks can be seen.
+    if (touches_nothing(analysis) && !facts.failed) return footprint;
+    footprint.reads.add(catalog_resource);
+    footprint.everything = footprint.everything || ends_inside(analysis) || isolation_ == Isolation::serializable;
+    // The locks of what failed, of an implicit transaction, and of what an exception handler undid are gone before
+    // they can be seen.
     const bool was_seen = facts.was_in_transaction || facts.is_open_after || facts.was_wrapped || facts.is_waiting;
-    if (!was_seen) footprint.everything = true;
+    if (facts.failed || !was_seen || analysis.handles_exceptions) {
+        footprint.unite(footprint_by_text(analysis, *catalog_));
+        footprint.released.add(footprint.locks);
+        if (facts.failed) footprint.released.add(taken_);
+    }
     if (isolation_ == Isolation::repeatable_read && !has_snapshot_ && takes_snapshot(analysis)) {
         footprint.reads_everything = true;
         has_snapshot_ = !facts.is_waiting;
     }
-    if (analysis.unlocks_advisory || analysis.is_single(StatementKind::rollback_to)) footprint.released.add(taken_);
+    if (analysis.is_single(StatementKind::rollback_to)) footprint.released.add(taken_);
+    if (analysis.unlocks_advisory) footprint.released.add(advisory_);
     ResourceSet held;
     for (const HeldLock& lock : facts.locks) {
         if (touches(analysis, lock)) {
             if (is_advisory(lock.resource)) {
                 footprint.locks.add(lock.resource, lock.modes);
+                advisory_.add(lock.resource, lock.modes);
             } else {
                 add_relation_lock(analysis, lock, footprint);
             }
@@ -124,7 +139,8 @@ Footprint FootprintTracker::take(const StatementFacts& facts) {
     written_.add(footprint.writes);
     // While it waits, what it took so far still belongs to this statement, and is seen again when it goes on.
     if (!facts.is_waiting) held_ = held;
-    if (!facts.is_open_after && !facts.is_waiting) add_end_of_transaction(facts.committed, footprint);
+    const bool committed = facts.committed || (!was_seen && !facts.failed);
+    if (!facts.is_open_after && !facts.is_waiting) add_end_of_transaction(committed, footprint);
     return footprint;
 }
 

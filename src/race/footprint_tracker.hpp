@@ -37,7 +37,10 @@ class FootprintTracker {
     FootprintTracker(const Catalog& catalog, Isolation isolation, bool reads_surroundings)
         : catalog_(&catalog), isolation_(isolation), reads_surroundings_(reads_surroundings) {}
 
+    /// To the state of a new connection.
     void restart();
+    /// After a ROLLBACK that was no step.
+    void forget_transaction();
     /// The footprint of what was seen; call it again for the same statement when it has waited and gone on.
     [[nodiscard]] Footprint take(const StatementFacts& facts);
 
@@ -53,6 +56,7 @@ class FootprintTracker {
     ResourceSet held_{};   ///< As last seen.
     ResourceSet taken_{};  ///< Everything that the transaction locked.
     ResourceSet written_{};
+    ResourceSet advisory_{};  ///< Every advisory lock seen, since those of the session outlive a transaction.
 };
 
 }  // namespace rowlock::race

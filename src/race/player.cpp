@@ -17,10 +17,9 @@ constexpr auto connect_wait_max = std::chrono::seconds(10);
 constexpr auto aside_wait_max = std::chrono::seconds(30);
 
 /// What a session's text says of its isolation level; the strongest, since a weaker one asks for fewer dependencies.
-Isolation isolation_of(const SessionScript& session, const PlayerOptions& options) {
-    std::string text = lower_case(session.setup);
+Isolation isolation_of(const SessionScript& session, const std::string& by_default) {
+    std::string text = by_default + " " + lower_case(session.setup);
     for (const Step& step : session.steps) text += " " + lower_case(step.sql);
-    for (const auto& [name, value] : options.settings) text += " " + lower_case(value);
     if (text.find("serializable") != std::string::npos) return Isolation::serializable;
     if (text.find("repeatable") != std::string::npos) return Isolation::repeatable_read;
     return Isolation::read_committed;
@@ -79,6 +78,10 @@ Player::Player(const SessionScript& definition, std::size_t index, PlayerOptions
 void Player::connect() {
     link_ = std::make_unique<AsyncSession>(options_.connection, options_.settings, connect_wait_max);
     pid_ = link_->backend_pid();
+    // The server, the database and the role may each have a default of their own.
+    for (const AsyncResult& result : answers_aside("SHOW default_transaction_isolation")) {
+        default_isolation_ = std::string(result.rows->only().text(0));
+    }
 }
 
 void Player::restart(const Catalog& catalog, AnalysisCache& analyses) {
@@ -88,7 +91,7 @@ void Player::restart(const Catalog& catalog, AnalysisCache& analyses) {
     for (const Step& step : definition_->steps) {
         reads_clock = reads_clock || reads_surroundings(analyses.of(step.sql).reach);
     }
-    tracker_.emplace(catalog, isolation_of(*definition_, options_), reads_clock);
+    tracker_.emplace(catalog, isolation_of(*definition_, default_isolation_), reads_clock);
     variables_.clear();
     keeps_state_ = may_keep_state(*definition_, catalog);
     next_step_ = 0;
@@ -102,6 +105,10 @@ void Player::restart(const Catalog& catalog, AnalysisCache& analyses) {
 }
 
 void Player::run_aside(const std::string& script) {
+    (void)answers_aside(script);
+}
+
+std::vector<AsyncResult> Player::answers_aside(const std::string& script) {
     link_->send(without_timeouts(script));
     const AsyncSession* const waited_for[] = {link_.get()};
     const auto give_up_at = std::chrono::steady_clock::now() + aside_wait_max;
@@ -112,9 +119,11 @@ void Player::run_aside(const std::string& script) {
         }
         wait_for_any(waited_for, std::chrono::milliseconds(100));
     }
-    for (const AsyncResult& result : link_->take_results()) {
+    std::vector<AsyncResult> results = link_->take_results();
+    for (const AsyncResult& result : results) {
         if (result.failure) throw ServerError(*result.failure, Recovery::give_up);
     }
+    return results;
 }
 
 std::optional<std::size_t> Player::next_step() const {
@@ -354,7 +363,7 @@ void Player::end_step() {
     if (!link_->in_transaction()) return;
     phase_ = Phase::rolling_back;
     need_ = Need::answer;
-    tracker_->restart();
+    tracker_->forget_transaction();
     link_->send("ROLLBACK");
 }
 

@@ -80,6 +80,7 @@ class Player {
     enum class Phase { idle, opening, arming, running, disarming, closing, rolling_back };
 
     void connect();
+    std::vector<AsyncResult> answers_aside(const std::string& script);
     void run_instructions();
     void send_statement(const Instruction& instruction);
     void send_text();
@@ -98,6 +99,7 @@ class Player {
     PlayerOptions options_;
     std::unique_ptr<AsyncSession> link_;
     int pid_ = 0;
+    std::string default_isolation_;
     AnalysisCache* analyses_ = nullptr;
     std::optional<FootprintTracker> tracker_;
     Variables variables_;

@@ -59,7 +59,10 @@ constexpr Statement traits_sql{
     "SELECT EXISTS (SELECT 1 FROM pg_constraint WHERE condeferrable AND oid >= 16384)"
     " OR EXISTS (SELECT 1 FROM pg_trigger WHERE tgdeferrable AND oid >= 16384),"
     " EXISTS (SELECT 1 FROM pg_operator WHERE oid >= 16384) OR EXISTS (SELECT 1 FROM pg_cast WHERE oid >= 16384)"
-    " OR EXISTS (SELECT 1 FROM pg_event_trigger) OR EXISTS (SELECT 1 FROM pg_foreign_table)"};
+    " OR EXISTS (SELECT 1 FROM pg_event_trigger) OR EXISTS (SELECT 1 FROM pg_foreign_table)"
+    " OR EXISTS (SELECT 1 FROM pg_aggregate WHERE aggfnoid >= 16384)"
+    " OR EXISTS (SELECT 1 FROM pg_constraint WHERE contypid <> 0 AND oid >= 16384)"
+    " OR EXISTS (SELECT 1 FROM pg_range WHERE rngtypid >= 16384)"};
 
 LockModes mode_named(std::string_view name) {
     using namespace lock_mode;

@@ -91,9 +91,23 @@ constexpr std::array<std::string_view, 33> global_words{"nowait",
                                                         "constraints",
                                                         "pg_sleep"};
 
-bool tries_a_lock(const Reach& reach) {
-    return std::ranges::any_of(reach.words,
-                               [](const std::string& word) { return word.starts_with("pg_try_advisory"); });
+/// Families of functions and views: locks that are tried, statistics, large objects, sizes of files.
+bool has_global_prefix(const Reach& reach) {
+    constexpr std::array<std::string_view, 6> prefixes{"pg_try_advisory", "pg_stat",          "lo_",
+                                                       "lowrite",         "pg_relation_size", "pg_total_relation_size"};
+    return std::ranges::any_of(reach.words, [&](const std::string& word) {
+        return std::ranges::any_of(prefixes, [&](std::string_view prefix) { return word.starts_with(prefix); });
+    });
+}
+
+/// `SELECT … INTO table`; in a function's body INTO means variables, so only the statement itself counts.
+bool makes_table(std::string_view statement) {
+    const std::vector<std::string> words = sql_code_words(statement);
+    if (words.empty() || (words[0] != "select" && words[0] != "with")) return false;
+    for (std::size_t i = 1; i < words.size(); ++i) {
+        if (words[i] == "into" && words[i - 1] != "insert" && words[i - 1] != "merge") return true;
+    }
+    return false;
 }
 
 constexpr std::array<std::string_view, 7> setting_words{"set",     "show",    "reset", "savepoint",
@@ -157,12 +171,14 @@ Analysis analyse(std::string_view text, const Catalog& catalog) {
     for (const std::string_view statement : statements) analysis.statements.push_back(kind_of_statement(statement));
     analysis.reach = reach_of(text, catalog);
     const Reach& reach = analysis.reach;
-    analysis.everything = reads_surroundings(reach) || has_any(reach, global_words) || tries_a_lock(reach);
+    analysis.everything = reads_surroundings(reach) || has_any(reach, global_words) || has_global_prefix(reach) ||
+                          std::ranges::any_of(statements, makes_table);
     for (const std::string& word : reach.words) {
         if (!word.starts_with("pg_advisory")) continue;
         analysis.names_advisory = true;
         analysis.unlocks_advisory = analysis.unlocks_advisory || word.starts_with("pg_advisory_unlock");
     }
+    analysis.handles_exceptions = reach.words.contains("exception");
     analysis.row_locks = row_locks_of(reach);
     if (statements.size() == 1) analysis.inserted_only = insert_target(statements[0], reach, catalog);
     analysis.only_inserts = !reach.words.contains("update") && !reach.words.contains("delete") &&
@@ -175,6 +191,7 @@ bool changes_more_than_rows(std::string_view text) {
         "create",    "alter",     "drop",  "truncate", "vacuum",  "analyze",   "analyse",  "cluster",
         "reindex",   "refresh",   "grant", "revoke",   "comment", "prepared",  "security", "import",
         "lo_create", "lo_import", "copy",  "reassign", "discard", "checkpoint"};
+    if (std::ranges::any_of(sql_statements(text), makes_table)) return true;
     const std::vector<std::string> found = sql_words(text);
     return std::ranges::any_of(found,
                                [](const std::string& word) { return std::ranges::find(words, word) != words.end(); });

@@ -31,6 +31,7 @@ struct Analysis {
     bool everything = false;
     bool unlocks_advisory = false;
     bool names_advisory = false;
+    bool handles_exceptions = false;  ///< What it runs may undo part of itself.
     /// Row locks that its text may take; what foreign keys take is not in it.
     LockModes row_locks = 0;
     /// A table into which plain VALUES are inserted, and which nothing that runs could read; else 0.

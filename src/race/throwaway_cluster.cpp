@@ -24,7 +24,7 @@ constexpr std::uintmax_t memory_wanted = 512U << 20U;
 /// Tables that live for a millisecond are best kept where no disk is: truncating a file of them costs more than all
 /// the SQL of an execution.
 fs::path base_folder() {
-    const fs::path memory = "/dev/shm";
+    fs::path memory = "/dev/shm";
     struct statvfs room{};
     const bool fits = statvfs(memory.c_str(), &room) == 0 && room.f_bavail * room.f_frsize > memory_wanted;
     if (fits && access(memory.c_str(), W_OK | X_OK) == 0) return memory;

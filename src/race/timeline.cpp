@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t sql_width = 200;
 constexpr std::size_t value_width = 40;
-constexpr std::size_t shown_rows_max = 3;
+constexpr std::size_t rows_in_cell_max = 3;
 
 bool is_continuation(char c) {
     return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U;
@@ -30,14 +30,14 @@ std::string names_of(const Scenario& scenario, const std::vector<std::size_t>& s
 
 std::string values_of(const StatementOutcome& statement) {
     std::string text;
-    for (std::size_t i = 0; i < statement.rows.size() && i < shown_rows_max; ++i) {
+    for (std::size_t i = 0; i < statement.rows.size() && i < rows_in_cell_max; ++i) {
         if (i > 0) text += "; ";
         for (std::size_t column = 0; column < statement.columns.size(); ++column) {
             text += fmt::format("{}{}={}", column == 0 ? "" : ", ", statement.columns[column],
                                 on_one_line(statement.rows[i][column].value_or("NULL"), value_width));
         }
     }
-    if (statement.rows.size() > shown_rows_max) text += fmt::format("; … {} rows", statement.rows.size());
+    if (statement.rows.size() > rows_in_cell_max) text += fmt::format("; … {} rows", statement.rows.size());
     return text;
 }
 
@@ -131,7 +131,7 @@ std::vector<std::string> new_locks(const Event& event, const std::vector<LockLin
         }
     }
     for (const auto& [mode, names] : rows) {
-        const std::size_t shown = std::min(names.size(), shown_rows_max);
+        const std::size_t shown = std::min(names.size(), rows_in_cell_max);
         std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + static_cast<long>(shown), ", "));
         if (names.size() > shown) text += fmt::format(", … {} rows", names.size());
         texts.push_back(text + mode);

@@ -19,7 +19,7 @@ struct Migration {
 /// The migrations as one script for psql: one transaction, under the lock that `install_schema` takes.
 [[nodiscard]] std::string psql_script(std::span<const Migration> migrations);
 
-/// `SELECT pg_advisory_xact_lock(…)`: one installer at a time in a database. Two-part key, so that it meets no other
+/// `SELECT pg_advisory_xact_lock`: one installer at a time in a database. Two-part key, so that it meets no other
 /// use of advisory locks: the namespace is "rlsc" in ASCII.
 constexpr std::string_view lock_installers_sql = "SELECT pg_advisory_xact_lock(1919710051, 1)";
 

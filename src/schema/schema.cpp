@@ -2,13 +2,12 @@
 
 #include <fmt/format.h>
 
+#include "postgres/session.hpp"
 #include "schema/migrations.hpp"
 
 namespace rowlock {
 
 namespace {
-
-constexpr int server_version_min = 150000;
 
 /// Lock: the installers' advisory lock, until the transaction ends.
 constexpr Statement lock_installers{"schema.lock_installers", lock_installers_sql, true};

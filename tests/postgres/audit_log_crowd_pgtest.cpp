@@ -224,6 +224,27 @@ TEST_F(AuditLogInACrowd, AppendsToSeveralTenantsInAnyOrderWithoutDeadlock) {
     expect_all_told_and_gapless();
 }
 
+TEST_F(AuditLogInACrowd, TakesTheFirstEntriesOfSeveralTenantsAboveReadCommittedByRunningAgain) {
+    const int rounds = full_or(10, 3);
+    for (const IsolationLevel level : {IsolationLevel::repeatable_read, IsolationLevel::serializable}) {
+        for (int round = 0; round < rounds; ++round) {
+            const std::string prefix = "first " + std::to_string(static_cast<int>(level)) + std::to_string(round);
+            in_threads(6, [&](int writer) {
+                std::vector<TenantEntry> entries;
+                for (int i = 0; i < 4; ++i) {
+                    entries.push_back({TenantId(prefix + std::to_string((i + writer) % 4)), entry_of(writer, i)});
+                }
+                const TransactionPolicy policy{
+                    .isolation = level, .lock_wait_max = 30s, .attempts_max = 100, .deadline = 120s};
+                const auto outcomes = app_->transact(
+                    policy, [&](Transaction& transaction) { return log_.append_all(transaction, entries); });
+                for (std::size_t i = 0; i < entries.size(); ++i) note(entries[i].tenant.text(), outcomes[i]);
+            });
+        }
+    }
+    expect_all_told_and_gapless();
+}
+
 TEST_F(AuditLogInACrowd, IsIntactToWhoVerifiesItMeanwhile) {
     append_many("acme", 50);
     std::atomic<bool> done = false;

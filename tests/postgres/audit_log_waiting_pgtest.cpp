@@ -27,9 +27,9 @@ class AuditLogThatIsBusy : public AuditTest {
             ADD_FAILURE() << "appended, though the head was held";
         } catch (const Busy& busy) {
             EXPECT_EQ(busy.sqlstate(), "55P03");
-            EXPECT_EQ(busy.limit(), policy.lock_wait_max);
+            EXPECT_EQ(busy.limit(), policy.lock_wait_max.limit());
             EXPECT_EQ(busy.report().statement, statement);
-            EXPECT_GE(Clock::now() - began, policy.lock_wait_max);
+            EXPECT_GE(Clock::now() - began, policy.lock_wait_max.limit());
         }
     }
     void while_held(const std::string& tenant, const std::function<void()>& body) {

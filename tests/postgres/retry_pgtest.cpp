@@ -198,7 +198,7 @@ TEST_F(Retry, forgets_no_more_statements_than_the_server_does) {
         one.transact({}, [&](Transaction& t) {
             std::vector<Query> queries;
             for (const std::string& text : texts) queries.push_back({{"test.many", text}, {}});
-            const auto rows = t.execute_all(std::move(queries));
+            const auto rows = t.execute_all(queries);
             for (std::size_t i = 0; i < texts.size(); ++i) {
                 EXPECT_EQ(rows[i].only().integer(0), static_cast<std::int64_t>(i));
             }

@@ -14,27 +14,7 @@ namespace {
 
 constexpr LedgerId ledger{std::byte{7}};
 
-std::optional<std::string_view> view_of(const std::optional<std::string>& text) {
-    return text ? std::optional<std::string_view>(*text) : std::nullopt;
-}
-
 }  // namespace
-
-SignedEntry Row::view() const {
-    SignedEntry entry;
-    entry.seq = seq;
-    entry.entry_id = entry_id;
-    entry.recorded_at = recorded_at;
-    entry.actor = view_of(actor);
-    entry.action = view_of(action);
-    entry.object = view_of(object);
-    entry.data = view_of(data);
-    entry.format = format;
-    entry.key_id = key_id;
-    entry.prev_mac = prev_mac;
-    entry.mac = mac;
-    return entry;
-}
 
 void Log::append(Row row) {
     ChainKeys keys(keyring, ledger, tenant);

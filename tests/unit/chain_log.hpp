@@ -7,25 +7,12 @@
 #include <vector>
 
 #include "audit/chain.hpp"
+#include "audit/owned_entry.hpp"
 
 namespace rowlock::test {
 
-/// A row of rowlock.audit_log that owns what it holds.
-struct Row {
-    std::int64_t seq = 0;
-    std::array<std::byte, 16> entry_id{};
-    std::int64_t recorded_at = 0;
-    std::optional<std::string> actor;
-    std::optional<std::string> action;
-    std::optional<std::string> object;
-    std::optional<std::string> data;
-    std::int16_t format = entry_format;
-    std::string key_id;
-    std::vector<std::byte> prev_mac;
-    std::vector<std::byte> mac;
-
-    [[nodiscard]] SignedEntry view() const;
-};
+/// A row of rowlock.audit_log.
+using Row = OwnedEntry;
 
 struct State {
     std::int64_t last_seq = 0;

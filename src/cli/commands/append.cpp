@@ -20,10 +20,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 /// Text of others, as a terminal may have it.
 std::string shown(std::string_view text) {
     return one_line(text, Style::unlimited);

@@ -1,19 +1,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <exception>
 #include <functional>
-#include <latch>
 #include <map>
 #include <random>
-#include <thread>
 
 #include "cli/commands/commands.hpp"
+#include "cli/crowd.hpp"
 #include "cli/output.hpp"
 #include "cli/scratch_database.hpp"
 #include "postgres/session.hpp"
+#include "rowlock/appender.hpp"
 #include "rowlock/audit_log.hpp"
 #include "rowlock/error.hpp"
 
@@ -75,6 +73,7 @@ struct Client {
     Database& owner;
     Session& bare;
     const AuditLog& log;
+    Appender& appender;
     std::minstd_rand dice;
 };
 
@@ -95,17 +94,21 @@ std::vector<Parameter> values(const TenantId& tenant, std::int64_t number) {
     return parameters;
 }
 
+AuditEntry sample_entry() {
+    return {.actor = "ann", .action = "invoice.paid", .object = "invoice 4711", .data = std::string(sample_data)};
+}
+
 void append_ours(Client& client, const TenantId& tenant) {
     client.app.transact({.tenant = tenant, .lock_wait_max = std::chrono::seconds(30)}, [&](Transaction& transaction) {
-        AuditEntry entry;
-        entry.actor = "ann";
-        entry.action = "invoice.paid";
-        entry.object = "invoice 4711";
-        entry.data = std::string(sample_data);
-        if (!std::holds_alternative<Appended>(client.log.append(transaction, entry))) {
+        if (!std::holds_alternative<Appended>(client.log.append(transaction, sample_entry()))) {
             throw InvalidInput("an entry id came twice");
         }
     });
+}
+
+/// As a caller that waits for its number.
+void append_gathered(Client& client, const TenantId& tenant) {
+    static_cast<void>(client.appender.append(tenant, sample_entry()).get());
 }
 
 /// The flow of the source article, a round trip for each of its statements: BEGIN, first use, lock, insert, move,
@@ -160,6 +163,7 @@ const std::vector<Way>& ways() {
     static const std::vector<Way> all{{"plain INSERT (no order, no chain)", append_plain},
                                       {"global SEQUENCE (holes, no chain)", append_sequence},
                                       {"rowlock (gapless, chained, RLS)", append_ours},
+                                      {"rowlock's Appender", append_gathered},
                                       {"the article's six round trips", append_article},
                                       {"MAX+1 with retries", append_max},
                                       {"LOCK TABLE", append_lock_table}};
@@ -168,7 +172,8 @@ const std::vector<Way>& ways() {
 
 constexpr std::size_t plain = 0;
 constexpr std::size_t ours = 2;
-constexpr std::size_t article = 3;
+constexpr std::size_t gathered = 3;
+constexpr std::size_t article = 4;
 
 struct Figure {
     double per_second = 0;
@@ -189,13 +194,14 @@ class AppendBench {
           scratch_(context, "rowlock_bench"),
           app_(scratch_.as_app(clients_max)),
           owner_(scratch_.as_owner(clients_max)),
-          log_(Keyring::generate()) {
+          log_(Keyring::generate()),
+          appender_(app_, log_, {.policy = {.lock_wait_max = std::chrono::seconds(30)}}) {
         owner_.transact({}, [](Transaction& transaction) { transaction.execute_script(make_tables); });
         for (int i = 0; i < many_tenants; ++i) tenants_.emplace_back(fmt::format("tenant {}", i));
     }
 
     Exit run() {
-        std::vector<int> clients = options_.clients.empty() ? std::vector<int>{1, 8, 32} : options_.clients;
+        const std::vector<int> clients = options_.clients.empty() ? std::vector<int>{1, 8, 32} : options_.clients;
         Progress progress(context_.style);
         Table table({"way", "tenants", "clients", "appends/s", "median ms", "p99 ms", "× plain", "× article"});
         for (const int tenants : {1, many_tenants}) {
@@ -224,42 +230,23 @@ class AppendBench {
     }
 
     Figure measure(const Append& append, int tenants, int clients) {
-        std::atomic<bool> stop{false};
-        std::vector<std::vector<double>> latencies(static_cast<std::size_t>(clients));
-        std::vector<std::exception_ptr> faults(static_cast<std::size_t>(clients));
-        std::vector<std::unique_ptr<Session>> sessions;
-        for (int i = 0; i < clients; ++i) {
-            sessions.push_back(std::make_unique<Session>(scratch_.as_owner(), std::source_location::current()));
-        }
-        Clock::time_point start;
-        {
-            std::latch warm(clients + 1);  // and this thread
-            std::vector<std::jthread> threads;
-            for (std::size_t i = 0; i < latencies.size(); ++i) {
-                threads.emplace_back([&, i] {
-                    Client client{app_, owner_, *sessions[i], log_, std::minstd_rand(static_cast<unsigned>(i + 1))};
-                    try {
-                        warm_up(append, client, i);
-                    } catch (...) {
-                        faults[i] = std::current_exception();
-                    }
-                    warm.arrive_and_wait();
-                    try {
-                        while (!stop && !faults[i]) latencies[i].push_back(one(append, client, tenants));
-                    } catch (...) {
-                        faults[i] = std::current_exception();
-                    }
-                });
-            }
-            warm.arrive_and_wait();
-            start = Clock::now();
-            std::this_thread::sleep_for(std::chrono::duration<double>(options_.seconds));
-            stop = true;
-        }
-        const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-        for (const auto& fault : faults) {
-            if (fault) std::rethrow_exception(fault);
-        }
+        const auto count = static_cast<std::size_t>(clients);
+        std::vector<std::vector<double>> latencies(count);
+        std::vector<std::unique_ptr<Session>> sessions(count);
+        const auto client = [&](std::size_t i) {
+            return Client{app_, owner_, *sessions[i], log_, appender_, std::minstd_rand(static_cast<unsigned>(i + 1))};
+        };
+        run_crowd(count, [&](std::size_t i) {
+            sessions[i] = std::make_unique<Session>(scratch_.as_owner(), std::source_location::current());
+            warm_up(append, client(i), i);
+        });
+        const auto start = Clock::now();
+        const auto end = start + std::chrono::duration<double>(options_.seconds);
+        run_crowd(count, [&](std::size_t i) {
+            Client one_client = client(i);
+            while (Clock::now() < end) latencies[i].push_back(one(append, one_client, tenants));
+        });
+        const double seconds = seconds_since(start);
         std::vector<double> all;
         for (const auto& some : latencies) all.insert(all.end(), some.begin(), some.end());
         std::ranges::sort(all);
@@ -267,7 +254,7 @@ class AppendBench {
     }
 
     /// Connections opened and statements planned: what a client of a running service has behind it.
-    static void warm_up(const Append& append, Client& client, std::size_t number) {
+    static void warm_up(const Append& append, Client client, std::size_t number) {
         constexpr int appends = 8;
         const TenantId tenant(fmt::format("warm-up {}", number));
         for (int i = 0; i < appends; ++i) append(client, tenant);
@@ -311,6 +298,8 @@ class AppendBench {
         };
         print_bar("× the article's flow, one tenant, 32 clients", rate(ours, 1, 32) / rate(article, 1, 32), 1.8);
         print_bar("× its own rate at 4 clients, one tenant, 64 clients", rate(ours, 1, 64) / rate(ours, 1, 4), 0.85);
+        print_bar("× plain INSERT, the Appender, one tenant, 64 clients that wait",
+                  rate(gathered, 1, 64) / rate(plain, 1, 64), 1.5);
         print_bar("× plain INSERT, 1,000 tenants, 32 clients",
                   rate(ours, many_tenants, 32) / rate(plain, many_tenants, 32), 0.6);
     }
@@ -321,6 +310,7 @@ class AppendBench {
     Database app_;
     Database owner_;
     AuditLog log_;
+    Appender appender_;
     std::vector<TenantId> tenants_;
     std::map<std::tuple<std::size_t, int, int>, Figure> figures_;
 };

@@ -73,8 +73,40 @@ struct RaceOptions {
     bool no_reduction = false;
     bool no_symmetry = false;
     bool first = false;
+    std::string allow_database;
+    std::string save_spec;
+    std::vector<std::string> sessions;  ///< pgbench scripts, each one session.
+    std::string setup;                  ///< SQL for them.
+    std::string invariant;
 };
 Exit race_check(const Context& context, const RaceOptions& options);
+
+struct LifecycleOptions {
+    std::string parent;
+    std::string child;
+    std::vector<std::string> parent_key;
+    std::vector<std::string> child_key;
+    std::vector<std::string> child_parent;
+    std::string parent_status = "status";
+    std::string child_status = "status";
+    std::string open = "open";
+    std::string retired;
+    std::string retired_child;
+    std::vector<std::string> live;
+    std::string tenant_column;
+    std::optional<std::string> tenant;
+    std::string form = "trigger";
+    std::vector<std::string> ids;
+    std::string where;
+    int wait_ms = 3000;
+    bool no_wait = false;
+};
+Exit lifecycle_print_sql(const Context& context, const LifecycleOptions& options);
+Exit lifecycle_install(const Context& context, const LifecycleOptions& options);
+Exit lifecycle_uninstall(const Context& context, const LifecycleOptions& options);
+Exit lifecycle_retire(const Context& context, const LifecycleOptions& options);
+Exit lifecycle_revive(const Context& context, const LifecycleOptions& options);
+Exit lifecycle_show_status(const Context& context, const LifecycleOptions& options);
 
 struct BenchAppendOptions {
     std::vector<int> clients;

@@ -145,7 +145,7 @@ Exit verify(const Context& context, const VerifyCommandOptions& options) {
             print_for_people(context, tenant, verification);
         }
     }
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+    const double seconds = seconds_since(started);
     if (!context.globals.json) {
         const std::string overall = options.all && totals.tenants > 0 ? overall_word(context, totals) + ": " : "";
         print_line(fmt::format("{}{}, {}, {}, in {:.1f} s", overall, counted(totals.tenants, "tenant", "tenants"),

@@ -1,0 +1,91 @@
+// Who is in the way: asked of the server while a probe waits, since nobody waits any more once Busy is thrown.
+#include <atomic>
+#include <thread>
+
+#include "postgres/pool.hpp"
+#include "rowlock/database.hpp"
+
+namespace rowlock {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// The probe waits this long. It is not cancelled once its blockers are known: by then its connection may be somebody
+/// else's.
+constexpr std::chrono::milliseconds blockers_wait_max = 200ms;
+constexpr std::chrono::milliseconds poll_interval = 5ms;
+
+/// Locks: none. The names and states of other roles' sessions are NULL for who is no member of pg_read_all_stats.
+constexpr Statement ask_blockers{
+    "database.blockers",
+    "SELECT blocker.pid, coalesce(activity.application_name, ''), coalesce(activity.state, ''),"
+    "       coalesce(extract(epoch FROM clock_timestamp() - activity.xact_start) * 1000, 0)::bigint"
+    "  FROM (SELECT DISTINCT unnest(pg_blocking_pids($1)) AS pid) AS blocker"
+    "  LEFT JOIN pg_stat_activity AS activity USING (pid)"
+    // 0 stands for a prepared transaction, which has no session.
+    " WHERE blocker.pid <> 0"
+    " ORDER BY 4 DESC, 1"};
+
+/// What the probe's body never gets past: nothing of it may be committed.
+struct ProbeDone {};
+
+std::vector<Blocker> blockers_in(const Rows& rows) {
+    std::vector<Blocker> blockers;
+    for (const Row row : rows) {
+        blockers.push_back({static_cast<int>(row.integer(0)), std::string(row.text(1)), std::string(row.text(2)),
+                            std::chrono::milliseconds(row.integer(3))});
+    }
+    return blockers;
+}
+
+}  // namespace
+
+std::vector<Blocker> Database::find_blockers(TransactionPolicy policy, const std::function<void(Transaction&)>& body) {
+    if (pool_->options.connections_max < 2) return {};
+    policy.attempts_max = 1;
+    policy.lock_wait_max = blockers_wait_max;
+    policy.name_blockers = false;
+    std::atomic<int> probe_pid = 0;
+    std::atomic<bool> done = false;
+    std::jthread probe([&] {
+        try {
+            transact(policy, [&](Transaction& transaction) {
+                probe_pid = static_cast<int>(
+                    transaction.execute({"database.probe", "SELECT pg_backend_pid()"}).only().integer(0));
+                body(transaction);
+                throw ProbeDone{};
+            });
+        } catch (...) {
+            // Free again, busy still, or whatever the body throws: none of it is news.
+            done = true;
+        }
+    });
+    const auto give_up_at = std::chrono::steady_clock::now() + blockers_wait_max;
+    std::vector<Blocker> found;
+    const auto ask = [&](Transaction& transaction) {
+        found = blockers_in(transaction.execute(ask_blockers, {probe_pid.load()}));
+    };
+    while (!done && found.empty() && std::chrono::steady_clock::now() < give_up_at) {
+        if (probe_pid != 0) transact({.attempts_max = 1}, ask);
+        if (found.empty()) std::this_thread::sleep_for(poll_interval);
+    }
+    return found;
+}
+
+void Database::throw_with_blockers(const std::exception_ptr& busy, const TransactionPolicy& policy,
+                                   const std::function<void(Transaction&)>& body) {
+    try {
+        std::rethrow_exception(busy);
+    } catch (const Busy& fault) {
+        std::vector<Blocker> blockers;
+        try {
+            blockers = find_blockers(policy, body);
+        } catch (const Error&) {
+            throw fault;  // that the question failed is not what the caller has to know
+        }
+        throw fault.with_blockers(std::move(blockers));
+    }
+}
+
+}  // namespace rowlock

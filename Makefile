@@ -7,6 +7,7 @@ demo: build
 	./build/rowlock demo
 
 test: build
+	scripts/setup tests
 	ctest --test-dir build --output-on-failure --parallel 2
 
 bench: build

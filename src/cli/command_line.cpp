@@ -238,6 +238,18 @@ void add_race(CLI::App& app, Words& words) {
         ->type_name("FILE");
     checking->add_option("--replay", race.replay, "Do a saved schedule again; exit code 3 if it goes another way")
         ->type_name("FILE");
+    checking->add_option("--save-spec", race.save_spec, "Write the scenario for PostgreSQL's isolationtester")
+        ->type_name("FILE");
+    checking->add_option("--session", race.sessions, "A pgbench script as a session, instead of scenario files")
+        ->type_name("SQLFILE");
+    checking->add_option("--setup", race.setup, "What makes the tables that the --session scripts use")
+        ->type_name("SQLFILE");
+    checking->add_option("--invariant", race.invariant, "A query that must return no row, for --session scripts")
+        ->type_name("SQL");
+    checking
+        ->add_option("--allow-database", race.allow_database,
+                     "With --db: play in this database, which must be empty, instead of one of its own")
+        ->type_name("NAME");
     checking->add_option("--max-executions", race.executions_max, "Give up after so many")
         ->check(CLI::PositiveNumber)
         ->capture_default_str();

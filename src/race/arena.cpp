@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "postgres/connection_string.hpp"
 #include "race/script_refused.hpp"
 #include "race/sql_tokens.hpp"
 #include "race/statement_analysis.hpp"
@@ -79,8 +80,9 @@ Reach reach_of_sessions(const Scenario& scenario, const Catalog& catalog) {
 
 OwnDatabase::OwnDatabase(std::string server, std::string name) : server_(std::move(server)), name_(std::move(name)) {
     ServerWatch watch(server_);
-    watch.run_script(fmt::format("DROP DATABASE IF EXISTS {} WITH (FORCE)", name_));
+    // No DROP first: a database of that name that is there is somebody's.
     watch.run_script(fmt::format("CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'", name_));
+    watch.run_script(fmt::format("COMMENT ON DATABASE {} IS '{}'", name_, comment));
 }
 
 OwnDatabase::~OwnDatabase() {
@@ -93,8 +95,7 @@ OwnDatabase::~OwnDatabase() {
 }
 
 std::string OwnDatabase::connection() const {
-    // Of a keyword given twice the last one counts.
-    return server_ + " dbname=" + name_;
+    return with_database(server_, name_);
 }
 
 Arena::Arena(const Scenario& scenario, ServerWatch& watch) : scenario_(&scenario), watch_(&watch) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "race/catalog.hpp"
@@ -13,7 +14,11 @@ namespace rowlock::race {
 /// A database of the checker's own, dropped at the end with whoever is still in it.
 class OwnDatabase {
   public:
-    /// `server` is a connection string to any database of the server; a database of this name is dropped first.
+    /// Marks a database that may be dropped by a later run, should this one be killed.
+    static constexpr std::string_view comment = "made by rowlock race for the time of one run";
+
+    /// `server` is a connection string to any database of the server. Throws ServerError where there is a database of
+    /// this name.
     OwnDatabase(std::string server, std::string name);
     ~OwnDatabase();
     OwnDatabase(const OwnDatabase&) = delete;

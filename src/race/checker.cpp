@@ -89,10 +89,12 @@ class Checker {
     CheckResult run() {
         try {
             play();
+            if (options_.explain) {
+                for (Finding& finding : result_.findings) explain(finding);
+            }
         } catch (const StageStopped& stopped) {
             result_.summary.server_decided = true;
             result_.summary.problem = stopped.what();
-            return std::move(result_);
         }
         return finished();
     }
@@ -114,10 +116,7 @@ class Checker {
 
     CheckResult finished() {
         result_.stopped_at_first = options_.stop_at_first && !result_.findings.empty();
-        for (Finding& finding : result_.findings) {
-            if (options_.explain) explain(finding);
-            find_nearest_good(finding);
-        }
+        for (Finding& finding : result_.findings) find_nearest_good(finding);
         std::ranges::sort(result_.findings, {},
                           [](const Finding& f) { return std::tuple(f.symptom.kind, f.preemptions); });
         result_.elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - started_);
@@ -212,6 +211,7 @@ class Checker {
         for (Finding& finding : result_.findings) finding.count = 0;
         result_.broken = 0;
         result_.unreadable = 0;
+        result_.left_to_server = 0;
         result_.outcomes.clear();
         result_.refusals.clear();
     }
@@ -240,11 +240,23 @@ class Checker {
                 fmt::format("\"{}\": {}", scenario_.invariants[answer.invariant].name, answer.problem);
         }
         if (found.empty() && good_.size() < kept_good_max) good_.push_back(execution);
+        if (!options_.decides_wakes && had_choice(execution)) ++result_.left_to_server;
         count_refusals(execution);
         result_.outcomes.insert(outcome_text(scenario_, execution));
         result_.broken += found.empty() ? 0U : 1U;
         if (options_.progress) options_.progress(++played_, result_.broken);
         return found.empty() || !options_.stop_at_first;
+    }
+
+    /// Several waiters were free at once, or there was a deadlock.
+    static bool had_choice(const Execution& execution) {
+        return std::ranges::any_of(execution.events, [](const Event& event) {
+            return !event.wake_choices.empty() || event.move.kind == Move::Kind::deadlock_check ||
+                   std::ranges::any_of(event.reports, [](const StepReport& report) {
+                       return std::ranges::any_of(report.statements,
+                                                  [](const auto& said) { return said.sqlstate == "40P01"; });
+                   });
+        });
     }
 
     void count_refusals(const Execution& execution) {
@@ -327,7 +339,7 @@ class Checker {
 
 int CheckResult::exit_code() const {
     if (!findings.empty()) return 1;
-    const bool is_sure = summary.exhausted && !summary.server_decided && unreadable == 0;
+    const bool is_sure = summary.exhausted && !summary.server_decided && unreadable == 0 && left_to_server == 0;
     return is_sure ? 0 : 3;
 }
 

@@ -24,6 +24,9 @@ struct CheckOptions {
     std::size_t executions_max = 20'000;
     std::chrono::milliseconds time_max{60'000};
     bool stop_at_first = false;
+    /// The stage can decide who of several waiters goes on first and who is a deadlock's victim. Where it can't, an
+    /// execution in which that mattered proves nothing for the others.
+    bool decides_wakes = true;
     /// Findings are made as short as they can be, and played once more to look at their locks.
     bool explain = true;
     std::function<bool()> is_interrupted{};
@@ -52,6 +55,7 @@ struct CheckResult {
     std::string isolation{};       ///< Of transactions that name none; empty: as the server has it.
     bool names_isolation = false;  ///< Some step names a level of its own.
     bool stopped_at_first = false;
+    std::size_t left_to_server = 0;  ///< Executions in which the server chose where the checker should have.
     std::vector<Finding> findings{};
     ExplorationSummary summary{};
     std::size_t serial_orders = 0;

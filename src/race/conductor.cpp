@@ -29,10 +29,10 @@ constexpr milliseconds exit_wait_max{5'000};
 constexpr milliseconds invariant_lock_wait{200};
 
 std::vector<std::pair<std::string, std::string>> settings_of(const ConductorOptions& options) {
-    std::vector<std::pair<std::string, std::string>> settings{
-        {"deadlock_timeout", fmt::format("{}ms", options.deadlock_timeout.count())},
-        {"application_name", "rowlock race"},
-    };
+    std::vector<std::pair<std::string, std::string>> settings{{"application_name", "rowlock race"}};
+    if (options.may_stop_backends) {
+        settings.emplace_back("deadlock_timeout", fmt::format("{}ms", options.deadlock_timeout.count()));
+    }
     if (!options.isolation.empty()) settings.emplace_back("default_transaction_isolation", options.isolation);
     return settings;
 }

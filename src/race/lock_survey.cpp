@@ -17,7 +17,7 @@ constexpr std::string_view install_pgrowlocks =
     "CREATE EXTENSION IF NOT EXISTS pgrowlocks SCHEMA rowlock_race_locks";
 
 /// Relations, rows that are waited for (a lock on the tuple is held meanwhile) and advisory keys.
-constexpr Statement locks_sql{
+constexpr Statement survey_sql{
     "race.lock_survey",
     "SELECT l.pid, l.locktype, coalesce(quote_ident(n.nspname) || '.' || quote_ident(c.relname), ''),"
     " coalesce(c.relname, ''),"
@@ -29,7 +29,7 @@ constexpr Statement locks_sql{
     " AND c.oid >= 16384 AND c.relkind IN ('r', 'p', 'm'))"};
 
 /// Tables whose rows these backends may have locked, and that can be read without waiting.
-constexpr Statement tables_sql{
+constexpr Statement locked_tables_sql{
     "race.locked_tables",
     "SELECT DISTINCT format('%I.%I', n.nspname, c.relname), c.relname FROM pg_locks l"
     " JOIN pg_class c ON c.oid = l.relation JOIN pg_namespace n ON n.oid = c.relnamespace"
@@ -38,13 +38,13 @@ constexpr Statement tables_sql{
     "  AND x.mode = 'AccessExclusiveLock') ORDER BY 1"};
 
 /// An expression that writes the primary key as "id=1"; of a table without one, the whole row.
-constexpr Statement key_sql{
+constexpr Statement key_expression_sql{
     "race.key_expression",
     "SELECT coalesce((SELECT string_agg(format('%L || t.%I', a.attname || '=', a.attname), ' || '', '' || '"
     "   ORDER BY a.attnum) FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)"
     "  WHERE i.indrelid = $1::regclass AND i.indisprimary), 't::text')"};
 
-Parameter pid_array(const std::vector<int>& pids) {
+Parameter array_of_pids(const std::vector<int>& pids) {
     std::vector<std::optional<std::string>> elements;
     for (const int pid : pids) elements.emplace_back(std::to_string(pid));
     return Parameter::array(elements);
@@ -93,14 +93,14 @@ void LockSurvey::prepare() {
 std::vector<LockSurvey::Table> LockSurvey::locked_tables(const std::vector<int>& pids) {
     std::vector<Table> tables;
     if (!shows_rows_) return tables;
-    for (const Row row : query(watch_->session(), tables_sql, {pid_array(pids)})) {
+    for (const Row row : query(watch_->session(), locked_tables_sql, {array_of_pids(pids)})) {
         tables.push_back({std::string(row.text(0)), std::string(row.text(1))});
     }
     return tables;
 }
 
 std::string LockSurvey::key_of(const Table& table) {
-    return std::string(query(watch_->session(), key_sql, {table.name}).only().text(0));
+    return std::string(query(watch_->session(), key_expression_sql, {table.name}).only().text(0));
 }
 
 void LockSurvey::add_rows(const Table& table, const std::vector<int>& pids, std::vector<LockLine>& lines) {
@@ -119,7 +119,7 @@ void LockSurvey::add_rows(const Table& table, const std::vector<int>& pids, std:
 std::vector<LockLine> LockSurvey::look(const std::vector<int>& pids) {
     prepare();
     std::vector<LockLine> lines;
-    for (const Row row : query(watch_->session(), locks_sql, {pid_array(pids)})) {
+    for (const Row row : query(watch_->session(), survey_sql, {array_of_pids(pids)})) {
         const std::size_t session = session_of(pids, row.text(0)).value_or(0);
         const std::string mode = mode_in_sql(row.text(5));
         if (row.text(1) == "advisory") {

@@ -21,7 +21,7 @@ constexpr std::size_t hues = 4;
 std::string_view word_of(TimelineRow::Kind kind) {
     switch (kind) {
         case TimelineRow::Kind::waits:
-            return "⏸ waits";
+            return "‖ waits";
         case TimelineRow::Kind::goes_on:
         case TimelineRow::Kind::deadlock_check:
             return "▶ goes on";

@@ -26,7 +26,7 @@ section{margin:0 0 2.5rem}
 nav ul{list-style:none;margin:.4rem 0 1.6rem;padding:0;columns:2 18rem}nav a{color:inherit;overflow-wrap:anywhere}
 .overview{margin:.8rem 0 1rem;overflow-x:auto}.overview svg{display:block;max-width:100%;height:auto}
 .time{display:grid;grid-template-columns:repeat(var(--sessions),minmax(9.2rem,1fr));gap:0 .7rem;margin:0;padding:0;list-style:none}
-.scroll{overflow-x:auto}
+.scroll{overflow-x:auto;padding:3px;margin:-3px}
 .lane{position:sticky;top:0;z-index:1;background:var(--paper);padding:.35rem .2rem;font-weight:650;border-bottom:3px solid var(--hue);overflow-wrap:anywhere}
 .gap{position:relative;min-height:2.2rem}
 .gap::before{content:"";position:absolute;left:50%;top:0;bottom:0;border-left:2px solid var(--line)}

@@ -12,11 +12,6 @@ namespace {
 constexpr std::size_t shown_rows_max = 10;
 constexpr std::size_t value_width_max = 30;
 
-std::string padded(std::string_view text, std::size_t width) {
-    const std::size_t has = text_width(text);
-    return std::string(text) + std::string(has < width ? width - has : 0, ' ');
-}
-
 std::vector<std::string> table_lines(const InvariantAnswer& answer) {
     std::vector<std::vector<std::string>> table{{}};
     for (const std::string& column : answer.columns) table[0].push_back(on_one_line(column, value_width_max));
@@ -164,6 +159,10 @@ std::string verdict_line(const CheckResult& result) {
     if (summary.server_decided) return fmt::format("{}; {}", summary.problem, what);
     if (result.stopped_at_first) return "stopped at the first finding; " + what;
     if (!summary.exhausted) return fmt::format("bounded: at least {} left; {}", summary.open_branches, what);
+    if (result.left_to_server > 0) {
+        return fmt::format("the server decides who wakes first and who is a deadlock's victim, in {} of them; {}",
+                           result.left_to_server, what);
+    }
     if (result.unreadable > 0) {
         return fmt::format("an invariant could not be asked, {} times: {}; {}", result.unreadable,
                            result.unreadable_problem, what);

@@ -2,6 +2,11 @@
 
 namespace rowlock::race {
 
+bool is_server_gone(const ServerError& error) {
+    const std::string_view code = error.sqlstate();
+    return code.empty() || code.starts_with("08") || code.starts_with("57P");
+}
+
 std::size_t offset_of_character(std::string_view text, std::size_t character) {
     if (character == 0 || without_timeouts(text) != text) return 0;
     std::size_t seen = 0;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int pitch = 46;
 constexpr int lane_height = 44;
-constexpr int top = 26;
+constexpr int lanes_top = 26;
 constexpr int radius = 13;
 constexpr int letter_width = 8;
 constexpr std::size_t name_characters = 22;
@@ -20,7 +20,7 @@ constexpr std::size_t step_characters = 7;
 
 /// Colours are those of the page where there is one; "currentColor" and a few fixed ones that can be read on light and
 /// dark paper where the picture is alone.
-constexpr std::string_view style =
+constexpr std::string_view svg_style =
     "text{font:600 12px system-ui,sans-serif;fill:currentColor}.s{font-weight:400;font-size:10.5px}"
     ".l{stroke:currentColor;opacity:.25;stroke-width:2}.w{fill:#c98a00;fill-opacity:.18;stroke:#b07800;"
     "stroke-dasharray:4 3}.d{fill:#3b73d9;fill-opacity:.16;stroke:#3b73d9;stroke-width:2}"
@@ -41,12 +41,12 @@ class TimelineSvg {
 
     std::string draw() {
         const int width = left_ + static_cast<int>(rows_.size()) * pitch + 8;
-        const int height = top + static_cast<int>(scenario_.sessions.size()) * lane_height + 8;
+        const int height = lanes_top + static_cast<int>(scenario_.sessions.size()) * lane_height + 8;
         std::string svg = fmt::format(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
             "role=\"img\" "
             "aria-label=\"timeline: a lane for each session, time to the right\"><style>{2}</style>\n",
-            width, height, style);
+            width, height, svg_style);
         for (std::size_t session = 0; session < scenario_.sessions.size(); ++session) {
             svg += fmt::format(
                 "<text x=\"2\" y=\"{}\">{}</text><line class=\"l\" x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"/>\n",
@@ -61,7 +61,7 @@ class TimelineSvg {
   private:
     [[nodiscard]] int x_of(std::size_t row) const { return left_ + static_cast<int>(row) * pitch + pitch / 2; }
     [[nodiscard]] static int y_of(std::size_t session) {
-        return top + static_cast<int>(session) * lane_height + lane_height / 2;
+        return lanes_top + static_cast<int>(session) * lane_height + lane_height / 2;
     }
 
     [[nodiscard]] std::string waits() const {

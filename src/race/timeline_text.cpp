@@ -19,11 +19,6 @@ constexpr std::size_t cell_min = 24;
 constexpr std::size_t beside_min = 20;
 constexpr std::size_t sql_lines_max = 5;
 
-std::string padded(std::string_view text, std::size_t width) {
-    const std::size_t has = text_width(text);
-    return std::string(text) + std::string(has < width ? width - has : 0, ' ');
-}
-
 /// The first `width` characters.
 std::size_t bytes_of(std::string_view text, std::size_t width) {
     std::size_t at = 0;
@@ -182,6 +177,11 @@ std::string inked(const TextStyle& style, Ink ink, std::string_view text) {
     const bool is_blank = text.find_first_not_of(' ') == std::string_view::npos;
     if (!style.color || ink == Ink::plain || is_blank) return std::string(text);
     return fmt::format("\033[{}m{}\033[0m", codes.at(static_cast<std::size_t>(ink)), text);
+}
+
+std::string padded(std::string_view text, std::size_t width) {
+    const std::size_t has = text_width(text);
+    return std::string(text) + std::string(has < width ? width - has : 0, ' ');
 }
 
 std::vector<std::string> wrapped(std::string_view text, std::size_t width) {

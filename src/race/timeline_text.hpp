@@ -24,6 +24,9 @@ enum class Ink { plain, strong, faint, good, bad, wait };
 /// In colour, where colours are wanted. Nothing is said by colour alone.
 [[nodiscard]] std::string inked(const TextStyle& style, Ink ink, std::string_view text);
 
+/// With blanks behind it.
+[[nodiscard]] std::string padded(std::string_view text, std::size_t width);
+
 /// Lines of at most `width` characters, broken at blanks where there are some.
 [[nodiscard]] std::vector<std::string> wrapped(std::string_view text, std::size_t width);
 

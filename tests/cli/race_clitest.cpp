@@ -1,4 +1,6 @@
 // rowlock race as a person meets it: what it prints, what it refuses, what it leaves behind.
+#include <signal.h>
+
 #include <algorithm>
 #include <fstream>
 
@@ -160,6 +162,150 @@ TEST_F(Race, ReplaysAFindingAndSaysWhereAChangedOneDiverges) {
     const ProcessResult other = run({"race", "--replay", "r.txt"});
     EXPECT_EQ(other.exit_code, 3);
     EXPECT_THAT(other.output, HasSubstr("diverged at writer_1.put"));
+}
+
+/// What a run that was killed left: folders of clusters, and processes that work in them.
+class RaceLeftovers : public Race {
+  protected:
+    /// A run that is in the middle of a step that waits for a session that is stopped.
+    [[nodiscard]] std::string long_scenario() const {
+        return "setup { CREATE TABLE t(id int PRIMARY KEY, n int); INSERT INTO t SELECT g, 0 FROM generate_series(1, "
+               "9) g }\n"
+               "session a * 5\n step begin { BEGIN }\n step one { UPDATE t SET n = n + 1 WHERE id = 1 }\n"
+               " step two { UPDATE t SET n = n + 1 WHERE id = 2 }\n step commit { COMMIT }\n"
+               "invariant \"i\" { SELECT 1 WHERE false }\n";
+    }
+    /// The cluster's folder of that run, once its server answers.
+    [[nodiscard]] std::string cluster_of(pid_t pid) const {
+        return run_in_shell(
+                   "for i in $(seq 200); do for d in /dev/shm /tmp; do f=$(ls -d $d/rowlock-race-*." +
+                   std::to_string(pid) +
+                   " 2>/dev/null | head -1); [ -n \"$f\" ] && [ -S $f/.s.PGSQL.5432 ] && sleep 1 && echo $f && exit; "
+                   "done; sleep 0.05; done")
+            .output;
+    }
+    [[nodiscard]] std::string processes_in(std::string folder) const {
+        folder.erase(std::remove(folder.begin(), folder.end(), '\n'), folder.end());
+        return run_in_shell("for p in /proc/[0-9]*; do [ \"$(readlink $p/cwd)\" = \"" + folder +
+                            "/pgdata\" ] && echo ${p#/proc/}; done; ls -d \"" + folder + "\" 2>/dev/null || true")
+            .output;
+    }
+};
+
+TEST_F(RaceLeftovers, AreNoneAfterAnInterruption) {
+    BackgroundProcess process(command({"race", file(long_scenario()), "--no-symmetry", "--max-seconds", "60"}));
+    const std::string folder = cluster_of(process.pid());
+    ASSERT_NE(folder, "");
+    process.send(SIGINT);
+    const ProcessResult result = process.wait(limit);
+    EXPECT_EQ(result.exit_code, 3);
+    EXPECT_THAT(result.output, HasSubstr("bounded: at least"));
+    EXPECT_EQ(processes_in(folder), "");
+}
+
+TEST_F(RaceLeftovers, OfAKilledRunAreGoneAtTheNextStart) {
+    BackgroundProcess process(command({"race", file(long_scenario()), "--no-symmetry", "--max-seconds", "60"}));
+    const std::string folder = cluster_of(process.pid());
+    ASSERT_NE(folder, "");
+    process.kill_hard();
+    ASSERT_NE(processes_in(folder), "") << "the kill came too late to leave anything";
+    EXPECT_EQ(race("session a step x { SELECT 1 }\ninvariant \"i\" { SELECT 1 WHERE false }").exit_code, 0);
+    EXPECT_EQ(processes_in(folder), "");
+}
+
+TEST_F(RaceLeftovers, OfAServerThatDiesAreNoneAndTheRunSaysSo) {
+    BackgroundProcess process(command({"race", file(long_scenario()), "--no-symmetry", "--max-seconds", "60"}));
+    const std::string folder = cluster_of(process.pid());
+    ASSERT_NE(folder, "");
+    run_in_shell("kill -KILL $(head -1 " + folder.substr(0, folder.find('\n')) + "/pgdata/postmaster.pid)");
+    const ProcessResult result = process.wait(limit);
+    EXPECT_EQ(result.exit_code, 3) << result.output << result.errors;
+    EXPECT_THAT(result.errors, HasSubstr("the server is gone"));
+    EXPECT_EQ(processes_in(folder), "");
+}
+
+/// On a server of the user's, the tests' one.
+class RaceOnServer : public Race {
+  protected:
+    [[nodiscard]] ProcessResult race_on(std::string_view text, Arguments more) const {
+        Arguments arguments{"race", file(text), "--db", database_.connection()};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        return run(arguments);
+    }
+    [[nodiscard]] std::string databases() const {
+        return run_sql(database_.connection(), "SELECT count(*) FROM pg_database WHERE datname LIKE 'rowlock_race%'");
+    }
+    TestDatabase database_;
+};
+
+TEST_F(RaceOnServer, PlaysInADatabaseOfItsOwnAndDropsIt) {
+    run_sql(database_.connection(), "CREATE TABLE entry AS SELECT 1 AS mine");
+    EXPECT_EQ(race_on(max_plus_one, {}).exit_code, 1);
+    EXPECT_EQ(databases(), "0");
+    EXPECT_EQ(run_sql(database_.connection(), "SELECT mine FROM entry"), "1");
+}
+
+TEST_F(RaceOnServer, TakesAnEmptyDatabaseThatItIsAllowedAndLeavesItEmpty) {
+    const std::string name = run_sql(database_.connection(), "SELECT current_database()");
+    EXPECT_EQ(race_on(max_plus_one, {"--allow-database", name}).exit_code, 1);
+    EXPECT_EQ(race_on(max_plus_one, {"--allow-database", name}).exit_code, 1) << "it must be empty again";
+}
+
+TEST_F(RaceOnServer, RefusesADatabaseWithAnythingInIt) {
+    const std::string name = run_sql(database_.connection(), "SELECT current_database()");
+    run_sql(database_.connection(), "CREATE TABLE customer AS SELECT 1 AS id");
+    const ProcessResult result = race_on(max_plus_one, {"--allow-database", name});
+    EXPECT_EQ(result.exit_code, 2);
+    expect_one_line(result, {name, "is not empty", "customer"});
+    EXPECT_EQ(run_sql(database_.connection(), "SELECT count(*) FROM customer"), "1");
+}
+
+TEST_F(RaceOnServer, LeavesTheOrderOfWaitersToTheServerAndSaysSo) {
+    const ProcessResult result = race_on(
+        "setup { CREATE TABLE t(id int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 0); }\n"
+        "session h step begin { BEGIN } step lock { SELECT 1 FROM t WHERE id = 1 FOR UPDATE } step commit { COMMIT }\n"
+        "session a step x { UPDATE t SET n = 1 WHERE id = 1 }\nsession b step y { UPDATE t SET n = 2 WHERE id = 1 }\n"
+        "invariant \"i\" { SELECT 1 WHERE false }",
+        {});
+    EXPECT_EQ(result.exit_code, 3) << result.output;
+    EXPECT_EQ(databases(), "0");
+}
+
+TEST_F(Race, WantsADatabaseOnlyOnAServerThatIsNamed) {
+    expect_one_line(run({"race", file(max_plus_one), "--allow-database", "x"}), {"--allow-database", "--db"});
+}
+
+TEST_F(Race, PlaysPgbenchScriptsAsSessions) {
+    file("CREATE TABLE entry(seq int NOT NULL);", "tables.sql");
+    file("BEGIN;\nSELECT coalesce(max(seq), 0) + 1 AS seq FROM entry \\gset\nINSERT INTO entry VALUES (:seq);\nEND;\n",
+         "writer.sql");
+    const ProcessResult result =
+        run({"race", "--session", "writer.sql", "--session", "writer.sql", "--setup", "tables.sql", "--invariant",
+             "SELECT seq FROM entry GROUP BY seq HAVING count(*) > 1"});
+    EXPECT_EQ(result.exit_code, 1) << result.errors;
+    EXPECT_THAT(result.output, HasSubstr("writer_2"));
+    file("\\set n random(1, 9)\nSELECT :n;\n", "dice.sql");
+    const ProcessResult refused = run({"race", "--session", "dice.sql"});
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_THAT(refused.errors, HasSubstr("dice.sql:1:1: \\set is unknown here"));
+}
+
+TEST_F(Race, WritesASpecThatItReadsAgain) {
+    EXPECT_EQ(race(waits, {"--save-spec", "w.spec"}).exit_code, 1);
+    const ProcessResult again = run({"race", "w.spec"});
+    EXPECT_NE(again.exit_code, 2) << again.errors;
+    EXPECT_THAT(again.output, HasSubstr("permutations that the file lists"));
+}
+
+TEST_F(Race, AsksAnInvariantAfterEveryEventWhereItSaysAlways) {
+    const std::string text =
+        "setup { CREATE TABLE t(n int); }\nsession a step in { INSERT INTO t VALUES (1) } step out { DELETE FROM t }\n";
+    EXPECT_EQ(race(text + "invariant \"empty\" { SELECT n FROM t }").exit_code, 0);
+    const ProcessResult always = race(text + "invariant always \"empty\" { SELECT n FROM t }");
+    EXPECT_EQ(always.exit_code, 1);
+    EXPECT_THAT(always.output, HasSubstr("\"empty (on the way)\""));
+    EXPECT_EQ(race(text + "invariant \"empty\" { SELECT n FROM t }\npermutation in check out").exit_code, 1);
+    EXPECT_EQ(race(text + "invariant \"empty\" { SELECT n FROM t }\npermutation in out check").exit_code, 0);
 }
 
 }  // namespace

@@ -75,6 +75,11 @@ struct RaceOptions {
     bool no_reduction = false;
     bool no_symmetry = false;
     bool first = false;
+    std::string allow_database;
+    std::string save_spec;
+    std::vector<std::string> sessions;  ///< pgbench scripts, each one session.
+    std::string setup;                  ///< SQL for them.
+    std::string invariant;
 };
 Exit race_check(const Context& context, const RaceOptions& options);
 

@@ -11,14 +11,15 @@
 
 #include "cli/commands/commands.hpp"
 #include "cli/output.hpp"
-#include "race/checker.hpp"
-#include "race/conductor.hpp"
+#include "postgres/connection_string.hpp"
+#include "race/check_on_server.hpp"
+#include "race/pgbench_script.hpp"
 #include "race/replay.hpp"
 #include "race/report_html.hpp"
 #include "race/report_json.hpp"
 #include "race/report_text.hpp"
 #include "race/scenario_lexer.hpp"
-#include "race/serial_oracle.hpp"
+#include "race/spec_export.hpp"
 #include "race/throwaway_cluster.hpp"
 #include "rowlock/error.hpp"
 
@@ -75,7 +76,15 @@ int worse(int one, int other) {
 class RaceCommand {
   public:
     RaceCommand(const Context& context, const RaceOptions& options)
-        : context_(context), options_(options), progress_(context.style) {}
+        : context_(context), options_(options), progress_(context.style) {
+        if (context.globals.db.empty()) {
+            own_server_ = std::make_unique<race::ThrowawayCluster>();
+            ground_.server = own_server_->connection();
+            return;
+        }
+        ground_ = {context.globals.db, false, options.allow_database};
+        race::drop_leftover_databases(ground_.server);
+    }
 
     void check_file(const std::string& path) {
         const std::string text = read_file(path);
@@ -86,6 +95,28 @@ class RaceCommand {
             for (const std::string& level : levels) check_at(scenario, path, level);
         } catch (const race::ScriptRefused& refused) {
             race::SourceText(text, path).fail(refused.offset(), refused.what());
+        }
+    }
+
+    /// pgbench scripts, each one session.
+    void check_scripts() {
+        race::Scenario scenario;
+        scenario.name = "--session";
+        for (const std::string& path : options_.sessions) {
+            scenario.sessions.push_back(race::parse_pgbench_script(read_file(path), path));
+            scenario.sessions.back().group = scenario.sessions.size();
+        }
+        race::make_names_unique(scenario);
+        const std::string setup = options_.setup.empty() ? std::string() : read_file(options_.setup);
+        if (!setup.empty()) {
+            scenario.setups.push_back(setup);
+            scenario.setup_offsets.push_back(0);
+        }
+        if (!options_.invariant.empty()) scenario.invariants.push_back({"--invariant", options_.invariant});
+        try {
+            check_at(scenario, options_.sessions.front(), "");
+        } catch (const race::ScriptRefused& refused) {
+            race::SourceText(setup, options_.setup).fail(refused.offset(), refused.what());
         }
     }
 
@@ -107,8 +138,8 @@ class RaceCommand {
         const race::Replay replay = race::parse_replay(read_file(path), path);
         const std::string scenario_path = options_.files.empty() ? replay.scenario : options_.files.front();
         const race::Scenario scenario = race::parse_scenario(read_file(scenario_path), scenario_path);
-        const race::OwnDatabase database(server_.connection(), database_name());
-        race::Conductor conductor(scenario, conductor_options(database, replay.isolation));
+        const race::ScenarioDatabase database(ground_);
+        race::Conductor conductor(scenario, database.conductor_options(replay.isolation));
         const race::ReplayOutcome outcome = race::play_again(scenario, replay, conductor);
         for (const std::string& line :
              race::timeline_lines(scenario, race::timeline_of(scenario, outcome.execution), text_style())) {
@@ -126,25 +157,13 @@ class RaceCommand {
     }
 
   private:
-    [[nodiscard]] static std::string database_name() { return fmt::format("rowlock_race_{}", getpid()); }
-
     /// Where there is no terminal a page's width is right, since columns must end somewhere.
     [[nodiscard]] race::TextStyle text_style() const {
         const bool unlimited = context_.style.width == Style::unlimited;
         return {unlimited ? race::TextStyle::default_width : context_.style.width, context_.style.color};
     }
 
-    [[nodiscard]] race::ConductorOptions conductor_options(const race::OwnDatabase& database,
-                                                           const std::string& level) const {
-        race::ConductorOptions conductor;
-        conductor.connection = database.connection();
-        conductor.isolation = level;
-        return conductor;
-    }
-
     void check_at(const race::Scenario& scenario, const std::string& path, const std::string& level) {
-        const race::OwnDatabase database(server_.connection(), database_name());
-        race::Conductor conductor(scenario, conductor_options(database, level));
         race::CheckOptions check;
         check.reduce = !options_.no_reduction;
         check.symmetry = !options_.no_symmetry;
@@ -155,10 +174,7 @@ class RaceCommand {
         check.progress = [&](std::size_t executions, std::size_t broken) {
             progress_.show(fmt::format("{}: {} executions, {} broken", scenario.name, executions, broken));
         };
-        const std::string objection = race::oracle_objection(scenario, conductor.arena().catalog());
-        race::CheckResult result = race::check(scenario, conductor, objection, check);
-        result.isolation = level;
-        report(scenario, path, result);
+        report(scenario, path, race::check_on_server(scenario, ground_, level, check));
     }
 
     void report(const race::Scenario& scenario, const std::string& path, const race::CheckResult& result) {
@@ -171,6 +187,7 @@ class RaceCommand {
         } else {
             for (const std::string& line : race::report_lines(scenario, result, text_style())) print_line(line);
         }
+        if (!options_.save_spec.empty()) write_file(options_.save_spec, race::spec_text(scenario, result));
         if (!options_.dot.empty()) write_file(options_.dot, race::report_dot(scenario, result));
         if (options_.save_replay.empty() || result.findings.empty()) return;
         write_file(options_.save_replay,
@@ -180,7 +197,8 @@ class RaceCommand {
 
     const Context& context_;
     const RaceOptions& options_;
-    race::ThrowawayCluster server_;
+    std::unique_ptr<race::ThrowawayCluster> own_server_;
+    race::PlayGround ground_;
     Progress progress_;
     Collected collected_;
 };
@@ -188,15 +206,22 @@ class RaceCommand {
 }  // namespace
 
 Exit race_check(const Context& context, const RaceOptions& options) {
-    if (options.files.empty() && options.replay.empty()) throw InvalidInput("name a scenario file, or --replay FILE");
+    if (options.files.empty() && options.replay.empty() && options.sessions.empty()) {
+        throw InvalidInput("name a scenario file, or --session SCRIPT twice, or --replay FILE");
+    }
+    if (!options.sessions.empty() && !options.files.empty()) {
+        throw InvalidInput("--session scripts are a scenario of their own: leave out the files");
+    }
     try {
         // What can't be read is said before a server is started.
         for (const std::string& path : options.files) (void)race::parse_scenario(read_file(path), path);
-        // A scenario may do anything to the database that it runs on, so it is never the user's.
-        if (!context.globals.db.empty()) print_note("rowlock: race runs on a server of its own; --db is not used");
+        if (context.globals.db.empty() && !options.allow_database.empty()) {
+            throw InvalidInput("--allow-database names a database on the server of --db: give both");
+        }
         const InterruptWatch watch;
         RaceCommand command(context, options);
         if (!options.replay.empty()) return command.replay(options.replay);
+        if (!options.sessions.empty()) command.check_scripts();
         for (const std::string& path : options.files) command.check_file(path);
         return command.finish();
     } catch (const race::ScenarioError& wrong) {

@@ -1,0 +1,12 @@
+# Writes a C++ source with the scenarios that the demo plays, so that the binary needs no files beside it.
+function(embed_scenarios output)
+    set(entries "")
+    foreach(name IN LISTS ARGN)
+        set(path ${PROJECT_SOURCE_DIR}/scenarios/${name}.race)
+        set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
+        file(READ ${path} text)
+        string(APPEND entries "    {\"${name}.race\", R\"rowlock_race(${text})rowlock_race\"},\n")
+    endforeach()
+    set(source "#include \"cli/demo_races.hpp\"\n\nnamespace rowlock::cli {\n\nnamespace {\nconstexpr EmbeddedScenario scenarios[] = {\n${entries}};\n}  // namespace\n\nstd::span<const EmbeddedScenario> demo_scenarios() { return scenarios; }\n\n}  // namespace rowlock::cli\n")
+    file(CONFIGURE OUTPUT ${output} CONTENT "@source@" @ONLY)
+endfunction()

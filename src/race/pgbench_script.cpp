@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "race/scenario_lexer.hpp"
 #include "race/sql_tokens.hpp"

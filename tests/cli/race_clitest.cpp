@@ -217,7 +217,8 @@ TEST_F(RaceLeftovers, OfAServerThatDiesAreNoneAndTheRunSaysSo) {
     BackgroundProcess process(command({"race", file(long_scenario()), "--no-symmetry", "--max-seconds", "60"}));
     const std::string folder = cluster_of(process.pid());
     ASSERT_NE(folder, "");
-    run_in_shell("kill -KILL $(head -1 " + folder.substr(0, folder.find('\n')) + "/pgdata/postmaster.pid)");
+    static_cast<void>(
+        run_in_shell("kill -KILL $(head -1 " + folder.substr(0, folder.find('\n')) + "/pgdata/postmaster.pid)"));
     const ProcessResult result = process.wait(limit);
     EXPECT_EQ(result.exit_code, 3) << result.output << result.errors;
     EXPECT_THAT(result.errors, HasSubstr("the server is gone"));

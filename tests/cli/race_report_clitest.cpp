@@ -80,10 +80,11 @@ class RaceReport : public CommandTest {
             "border:0\"></iframe><script>addEventListener('message',function(e){{document.getElementById('out')."
             "textContent=e.data;}});</script>",
             width);
-        const ProcessResult result = run_in_shell(fmt::format(
-            "chromium --headless --no-sandbox --disable-gpu --user-data-dir=\"$PWD/profile\" --enable-logging=stderr {} "
-            "--virtual-time-budget=3000 --window-size=1400,1000 --dump-dom \"file://$PWD/around.html\"",
-            option));
+        const ProcessResult result = run_in_shell(
+            fmt::format("chromium --headless --no-sandbox --disable-gpu --user-data-dir=\"$PWD/profile\" "
+                        "--enable-logging=stderr {} "
+                        "--virtual-time-budget=3000 --window-size=1400,1000 --dump-dom \"file://$PWD/around.html\"",
+                        option));
         EXPECT_EQ(result.exit_code, 0);
         EXPECT_THAT(result.errors, Not(HasSubstr("CONSOLE")));
         return result.output;

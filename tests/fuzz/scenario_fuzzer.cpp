@@ -1,5 +1,5 @@
-// Feeds the readers of foreign files: scenarios, replays and pgbench's scripts. What can't be read must be refused with a
-// place inside of the file; nothing else may happen.
+// Feeds the readers of foreign files: scenarios, replays and pgbench's scripts. What can't be read must be refused with
+// a place inside of the file; nothing else may happen.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -175,6 +175,27 @@ TEST_F(LifecycleCalls, AtSerializableAreRunAgainUntilOneOrderHolds) {
     EXPECT_EQ(claim_status(1000), "rejected");
 }
 
+TEST_F(LifecycleCalls, CostOneRoundTripMoreThanTheWriteAlone) {
+    static_cast<void>(documents());
+    test::CuttingProxy proxy(test::test_server().directory);
+    Database through(DatabaseOptions{.connection = proxy.through(server_.connection()), .connections_max = 1});
+    const auto round_trips = [&](const std::function<void(Transaction&)>& body) {
+        const int before = proxy.round_trips();
+        through.transact({}, body);
+        return proxy.round_trips() - before;
+    };
+    const int bare = round_trips([](Transaction& transaction) {
+        transaction.execute({"test.insert", "INSERT INTO claim (document_id) VALUES (1)"});
+    });
+    EXPECT_EQ(bare, 2) << "the insert, and the COMMIT";
+    EXPECT_EQ(round_trips([&](Transaction& transaction) {
+                  under(transaction, 1, [&](const OpenParent& open) { documents().add_child(open, {}); });
+              }),
+              bare + 1);
+    EXPECT_EQ(round_trips([&](Transaction& transaction) { static_cast<void>(documents().retire(transaction, 1)); }),
+              bare + 1);
+}
+
 class LifecycleGuards : public LifecycleTest {
   protected:
     std::vector<std::string> told_;

@@ -371,7 +371,8 @@ TEST(ClaimRaces, OfTheLibrarysOwnStatementsAreExploredToTheEndWithoutAViolation)
     RaceRunner runner;
     for (const Race& race : races) {
         const CheckResult result = runner.check_text(race.text({}));
-        EXPECT_EQ(result.exit_code(), 0) << race.name << (result.findings.empty() ? "" : result.findings[0].symptom.title)
+        EXPECT_EQ(result.exit_code(), 0) << race.name
+                                         << (result.findings.empty() ? "" : result.findings[0].symptom.title)
                                          << race.text({});
         EXPECT_TRUE(result.summary.exhausted) << race.name;
         EXPECT_GT(result.summary.executions, 1U) << race.name;

@@ -46,7 +46,7 @@ class Appender {
     /// where it can't be stored (what was gathered with it is appended all the same), or Busy, ConnectionError,
     /// CommitOutcomeUnknown, SetupError where its transaction failed. A commit in doubt is settled by sending the same
     /// entry ids again.
-    [[nodiscard]] std::future<AppendOutcome> append(TenantId tenant, AuditEntry entry);
+    [[nodiscard]] std::future<AppendOutcome> append(const TenantId& tenant, AuditEntry entry);
 
     /// Waits until every accepted entry is settled. `append` after it is a contract failure.
     void close();

@@ -157,7 +157,7 @@ class Lifecycle {
     /// Reads the catalog once, in a transaction of its own. Throws InvalidInput for REPEATABLE READ, and
     /// SetupError with one line that says what is wrong:
     /// a missing table or column, a key that is not unique, no foreign key from child to parent, no index on it.
-    Lifecycle(Database& database, LifecycleDescription description,
+    Lifecycle(Database& database, const LifecycleDescription& description,
               std::source_location where = std::source_location::current());
     ~Lifecycle();
     Lifecycle(Lifecycle&&) noexcept;

@@ -165,7 +165,7 @@ Appender::~Appender() {
     implementation_->close();
 }
 
-std::future<AppendOutcome> Appender::append(TenantId tenant, AuditEntry entry) {
+std::future<AppendOutcome> Appender::append(const TenantId& tenant, AuditEntry entry) {
     return implementation_->add(tenant, std::move(entry));
 }
 

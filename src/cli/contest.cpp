@@ -16,6 +16,16 @@ double quantile(std::vector<double>& values, double share) {
     return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
 }
 
+double median(std::vector<double> values) {
+    return quantile(values, 0.5);
+}
+
+double seconds_of(const std::function<void()>& work) {
+    const Stopwatch watch;
+    work();
+    return watch.milliseconds() / 1000;
+}
+
 ContestResult run_contest(int clients, double seconds, const std::function<void(Tally&)>& once) {
     std::vector<Tally> tallies(static_cast<std::size_t>(clients));
     std::atomic<bool> stop = false;

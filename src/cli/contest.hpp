@@ -29,6 +29,11 @@ struct ContestResult {
 /// The value below which this share of all lies; 0 of none. Sorts them.
 [[nodiscard]] double quantile(std::vector<double>& values, double share);
 
+/// The middle one; 0 of none.
+[[nodiscard]] double median(std::vector<double> values);
+
+[[nodiscard]] double seconds_of(const std::function<void()>& work);
+
 /// A stopwatch from its making on.
 class Stopwatch {
   public:

@@ -69,6 +69,10 @@ std::string counted(std::int64_t count, std::string_view one, std::string_view m
     return fmt::format("{} {}", grouped(count), count == 1 ? one : many);
 }
 
+std::string shown(std::string_view text) {
+    return one_line(text, Style::unlimited);
+}
+
 double seconds_since(std::chrono::steady_clock::time_point start) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }

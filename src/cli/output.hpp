@@ -23,6 +23,8 @@ enum class Tone { plain, good, bad, faint, strong };
 void print_line(std::string_view line);
 /// Brings out what was printed; ends the program in the same way if that fails.
 void flush_output();
+/// Text of others, on one line, with nothing in it that a terminal would obey.
+[[nodiscard]] std::string shown(std::string_view text);
 /// Writes a line to stderr.
 void print_note(std::string_view line);
 

@@ -88,7 +88,7 @@ class LifecycleCall {
         const std::vector<Rows> answers = transaction_.execute_all({gate, row}, where_);
         if (!wait.waits() && !answers[0].only().boolean(0)) throw busy_at_once(gate, key, where_);
         if (!answers[1].empty()) return answers[1].only().boolean(0) ? ParentState::retired : ParentState::live;
-        if (wait.is_skip_locked() && execute(statements_.find_parent(parent(key))).size() > 0) {
+        if (wait.is_skip_locked() && !execute(statements_.find_parent(parent(key))).empty()) {
             throw busy_at_once(row, key, where_);
         }
         return std::nullopt;
@@ -184,7 +184,7 @@ struct Lifecycle::Implementation {
     }
 };
 
-Lifecycle::Lifecycle(Database& database, LifecycleDescription description, std::source_location where)
+Lifecycle::Lifecycle(Database& database, const LifecycleDescription& description, std::source_location where)
     : implementation_(std::make_unique<Implementation>(
           Implementation{LifecycleStatements(checked(database, description, where))})) {}
 Lifecycle::~Lifecycle() = default;

@@ -69,7 +69,7 @@ std::string joined(const std::vector<std::string>& parts, std::string_view separ
     return fmt::format("{}", fmt::join(parts, separator));
 }
 
-std::vector<std::string> quoted(const std::string& tenant, const std::vector<std::string>& columns) {
+std::vector<std::string> quoted_columns(const std::string& tenant, const std::vector<std::string>& columns) {
     std::vector<std::string> names;
     if (!tenant.empty()) names.push_back(quote_identifier(tenant));
     for (const std::string& column : columns) names.push_back(quote_identifier(column));
@@ -99,9 +99,9 @@ LifecycleStatements::LifecycleStatements(const LifecycleDescription& description
     : description_(description),
       parent_table_(qualified(description.parent.schema, description.parent.table)),
       child_table_(qualified(description.child.schema, description.child.table)),
-      parent_identity_(quoted(description.tenant_column, description.parent.key)),
-      child_identity_(quoted(description.tenant_column, description.child.key)),
-      child_parent_(quoted(description.tenant_column, description.child.parent)) {
+      parent_identity_(quoted_columns(description.tenant_column, description.parent.key)),
+      child_identity_(quoted_columns(description.tenant_column, description.child.key)),
+      child_parent_(quoted_columns(description.tenant_column, description.child.parent)) {
     if (description_.retired_child.empty()) description_.retired_child = description_.retired;
     std::vector<std::optional<std::string>> live(description.live_children.begin(), description.live_children.end());
     live_children_ = *Parameter::array(live).text();
@@ -135,7 +135,7 @@ void LifecycleStatements::build_parent_statements() {
 
 void LifecycleStatements::build_child_statements() {
     const std::string status = quote_identifier(description_.child.status);
-    const std::vector<std::string> key = quoted({}, description_.child.key);
+    const std::vector<std::string> key = quoted_columns({}, description_.child.key);
     std::vector<std::string> aliases;
     std::vector<std::string> child_key;
     for (std::size_t i = 0; i < key.size(); ++i) {
@@ -237,7 +237,7 @@ std::string LifecycleStatements::add_child_sql(const std::vector<ColumnValue>& c
     std::vector<std::string> places;
     for (std::size_t i = 1; i <= names.size(); ++i) places.push_back(fmt::format("${}", i));
     return fmt::format("INSERT INTO {} ({}) VALUES ({}) RETURNING {}", child_table_, joined(names, ", "),
-                       joined(places, ", "), joined(quoted({}, description_.child.key), ", "));
+                       joined(places, ", "), joined(quoted_columns({}, description_.child.key), ", "));
 }
 
 }  // namespace rowlock

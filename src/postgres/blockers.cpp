@@ -48,7 +48,7 @@ std::vector<Blocker> Database::find_blockers(TransactionPolicy policy, const std
     policy.name_blockers = false;
     std::atomic<int> probe_pid = 0;
     std::atomic<bool> done = false;
-    std::jthread probe([&] {
+    const std::jthread probe([&] {
         try {
             transact(policy, [&](Transaction& transaction) {
                 probe_pid = static_cast<int>(

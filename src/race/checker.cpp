@@ -248,15 +248,21 @@ class Checker {
         return found.empty() || !options_.stop_at_first;
     }
 
-    /// Several waiters were free at once, or there was a deadlock.
+    /// Somebody was woken while others waited as well, or there was a deadlock. That only one was free when it was
+    /// looked at says little: two waiters for one row come out in either order.
     static bool had_choice(const Execution& execution) {
-        return std::ranges::any_of(execution.events, [](const Event& event) {
-            return !event.wake_choices.empty() || event.move.kind == Move::Kind::deadlock_check ||
-                   std::ranges::any_of(event.reports, [](const StepReport& report) {
-                       return std::ranges::any_of(report.statements,
-                                                  [](const auto& said) { return said.sqlstate == "40P01"; });
-                   });
-        });
+        std::set<std::size_t> waiting;
+        for (const Event& event : execution.events) {
+            const bool wakes = std::ranges::any_of(event.reports, &StepReport::woken);
+            if ((wakes && waiting.size() > 1) || event.move.kind == Move::Kind::deadlock_check) return true;
+            for (const StepReport& report : event.reports) {
+                const auto is_deadlock = [](const auto& said) { return said.sqlstate == "40P01"; };
+                if (std::ranges::any_of(report.statements, is_deadlock)) return true;
+                waiting.erase(report.session);
+                if (report.is_waiting()) waiting.insert(report.session);
+            }
+        }
+        return false;
     }
 
     void count_refusals(const Execution& execution) {
@@ -335,6 +341,15 @@ class Checker {
     std::size_t played_ = 0;
 };
 
+std::string told_by(const StatementOutcome& statement) {
+    std::string text = statement.sqlstate + statement.tag;
+    for (const auto& row : statement.rows) {
+        for (const auto& value : row) text += "|" + value.value_or("NULL");
+        text += ";";
+    }
+    return text;
+}
+
 }  // namespace
 
 int CheckResult::exit_code() const {
@@ -354,13 +369,7 @@ std::string outcome_text(const Scenario& scenario, const Execution& execution) {
             if (report.is_waiting()) continue;
             std::string& text = told[report.session];
             text += scenario.sessions[report.session].steps[report.step].name + ":";
-            for (const StatementOutcome& statement : report.statements) {
-                text += statement.sqlstate + statement.tag;
-                for (const auto& row : statement.rows) {
-                    for (const auto& value : row) text += "|" + value.value_or("NULL");
-                    text += ";";
-                }
-            }
+            for (const StatementOutcome& statement : report.statements) text += told_by(statement);
             text += "\n";
         }
     }

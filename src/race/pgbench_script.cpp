@@ -64,7 +64,7 @@ class PgbenchScript {
 
     void end_step(std::size_t end) {
         const std::size_t begin = std::exchange(begin_, end);
-        std::string_view sql = trimmed(text_.substr(begin, end - begin));
+        const std::string_view sql = trimmed(text_.substr(begin, end - begin));
         const std::vector<std::string> words = sql_code_words(sql);
         if (words.empty() || words.front() == ";") return;
         const std::string name = words.front() == "\\" && words.size() > 1 ? words[1] : words.front();

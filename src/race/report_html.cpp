@@ -177,6 +177,15 @@ std::string scenario_html(const Scenario& scenario) {
     return html + "</details>";
 }
 
+std::string dot_name(std::string_view text) {
+    std::string name = "\"";
+    for (const char c : text) {
+        if (c == '"' || c == '\\') name += '\\';
+        name += c;
+    }
+    return name + "\"";
+}
+
 }  // namespace
 
 HtmlSection html_section(const Scenario& scenario, const CheckResult& result) {
@@ -229,24 +238,17 @@ std::string report_html(const std::vector<HtmlSection>& sections) {
 
 std::string report_dot(const Scenario& scenario, const CheckResult& result) {
     std::string dot = "digraph waits {\n  rankdir=LR;\n  node [shape=box];\n";
-    const auto quoted = [](std::string_view text) {
-        std::string name = "\"";
-        for (const char c : text) {
-            if (c == '"' || c == '\\') name += '\\';
-            name += c;
+    for (const SessionScript& session : scenario.sessions) dot += "  " + dot_name(session.name) + ";\n";
+    const auto add_waits = [&](const StepReport& report) {
+        const SessionScript& waiter = scenario.sessions[report.session];
+        for (const std::size_t holder : report.blocked_by) {
+            dot += fmt::format("  {} -> {} [label={}];\n", dot_name(waiter.name),
+                               dot_name(scenario.sessions[holder].name), dot_name(waiter.steps[report.step].name));
         }
-        return name + "\"";
     };
-    for (const SessionScript& session : scenario.sessions) dot += "  " + quoted(session.name) + ";\n";
     if (!result.findings.empty()) {
         for (const Event& event : result.findings.front().execution.events) {
-            for (const StepReport& report : event.reports) {
-                for (const std::size_t holder : report.blocked_by) {
-                    dot += fmt::format("  {} -> {} [label={}];\n", quoted(scenario.sessions[report.session].name),
-                                       quoted(scenario.sessions[holder].name),
-                                       quoted(scenario.sessions[report.session].steps[report.step].name));
-                }
-            }
+            std::ranges::for_each(event.reports, add_waits);
         }
     }
     return dot + "}\n";

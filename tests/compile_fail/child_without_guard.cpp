@@ -2,6 +2,5 @@
 #include "rowlock/lifecycle.hpp"
 
 void add(const rowlock::Lifecycle& documents, rowlock::Transaction& transaction) {
-    documents.add_child(transaction,
-                        {{"status", "candidate"}});  // expect: invalid initialization of reference|no known conversion
+    documents.add_child(transaction, {{"status", "candidate"}});  // expect: cannot convert|no known conversion
 }

@@ -20,11 +20,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Text of others, as a terminal may have it.
-std::string shown(std::string_view text) {
-    return one_line(text, Style::unlimited);
-}
-
 /// Bad lines that are told one by one; the rest is counted.
 constexpr std::size_t bad_lines_told_max = 20;
 

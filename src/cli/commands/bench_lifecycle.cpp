@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "cli/commands/commands.hpp"
+#include "cli/contest.hpp"
 #include "cli/output.hpp"
 #include "cli/scratch_database.hpp"
 #include "lifecycle/statements.hpp"
@@ -17,9 +18,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int rounds = 5;
+constexpr int retire_rounds = 5;
 
-constexpr Statement make_tables{
+constexpr Statement make_documents{
     "bench.tables",
     "CREATE TABLE bench_document (id int PRIMARY KEY, status text NOT NULL);"
     "CREATE TABLE bench_claim (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,"
@@ -37,17 +38,6 @@ constexpr Statement retire_claims{"bench.retire",
                                   " WHERE document_id = $1 AND status IN ('candidate', 'confirmed')"
                                   " RETURNING id, status"};
 constexpr Statement retire_document{"bench.mark", "UPDATE bench_document SET status = 'rejected' WHERE id = $1"};
-
-double seconds_of(const std::function<void()>& work) {
-    const auto start = Clock::now();
-    work();
-    return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-double median(std::vector<double> values) {
-    std::ranges::sort(values);
-    return values[values.size() / 2];
-}
 
 /// Inserts for a slice of time; the rate.
 double inserts_per_second(Database& database, double seconds, const std::function<void(Transaction&)>& insert) {
@@ -74,8 +64,8 @@ InsertRates measure_inserts(Database& database, const Lifecycle& documents, doub
         const HoldOutcome outcome = documents.hold_open(transaction, 0);
         documents.add_child(std::get<OpenParent>(outcome), {{"status", "candidate"}});
     };
-    for (int round = 1; round <= rounds; ++round) {
-        progress.show(fmt::format("inserting: {} of {}", round, rounds));
+    for (int round = 1; round <= retire_rounds; ++round) {
+        progress.show(fmt::format("inserting: {} of {}", round, retire_rounds));
         rates.bare.push_back(inserts_per_second(database, seconds, bare));
         rates.guarded.push_back(inserts_per_second(database, seconds, guarded));
     }
@@ -93,8 +83,8 @@ RetireSeconds measure_retires(Database& database, const Lifecycle& documents, st
     RetireSeconds seconds;
     const TransactionPolicy patient{.lock_wait_max = std::chrono::minutes(1)};
     const LifecycleStatements statements(documents.description());
-    for (int round = 1; round <= 3 * rounds; ++round) {
-        progress.show(fmt::format("retiring: {} of {}", round, 3 * rounds));
+    for (int round = 1; round <= 3 * retire_rounds; ++round) {
+        progress.show(fmt::format("retiring: {} of {}", round, 3 * retire_rounds));
         database.transact(patient, [&](Transaction& transaction) {
             transaction.execute(add_document, {round});
             transaction.execute(add_claims, {round, children});
@@ -117,7 +107,7 @@ Exit bench_lifecycle(const Context& context, const BenchLifecycleOptions& option
     const ScratchDatabase scratch(context, "rowlock_bench");
     Database database(scratch.as_owner());
     database.transact({}, [](Transaction& transaction) {
-        transaction.execute_script(make_tables);
+        transaction.execute_script(make_documents);
         transaction.execute(add_document, {0});
     });
     const Lifecycle documents(database, {.parent = {.table = "bench_document"},
@@ -141,7 +131,7 @@ Exit bench_lifecycle(const Context& context, const BenchLifecycleOptions& option
         return Exit::fine;
     }
     const auto rate = [](double value) { return grouped(static_cast<std::int64_t>(value)); };
-    print_line(fmt::format("medians of {} rounds in turn", rounds));
+    print_line(fmt::format("medians of {} rounds in turn", retire_rounds));
     print_line(fmt::format("insert of a child, bare        {:>8}/s", rate(bare)));
     print_line(fmt::format("hold_open, then add_child      {:>8}/s  ({:.2f} of bare)", rate(guarded), guarded / bare));
     print_line(fmt::format("{} children retired by:", grouped(options.children)));

@@ -7,6 +7,7 @@
 
 #include "audit/log_reader.hpp"
 #include "cli/commands/commands.hpp"
+#include "cli/contest.hpp"
 #include "cli/output.hpp"
 #include "cli/scratch_database.hpp"
 #include "rowlock/audit_log.hpp"
@@ -16,10 +17,9 @@ namespace rowlock::cli {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t fill_batch = 2000;
-constexpr int rounds = 3;
+constexpr int verify_rounds = 3;
 
 /// Peak resident memory of this process since reset_peak_memory, in MiB; 0 where the kernel does not tell.
 double peak_memory() {
@@ -58,17 +58,6 @@ void fill(Database& database, const AuditLog& log, const TenantId& tenant, std::
     }
 }
 
-double seconds_of(const std::function<void()>& work) {
-    const auto start = Clock::now();
-    work();
-    return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-double median(std::vector<double> values) {
-    std::ranges::sort(values);
-    return values[values.size() / 2];
-}
-
 }  // namespace
 
 Exit bench_verify(const Context& context, const BenchVerifyOptions& options) {
@@ -90,8 +79,8 @@ Exit bench_verify(const Context& context, const BenchVerifyOptions& options) {
     std::vector<double> ratios;
     double memory = 0;
     app.transact(policy, copy);  // once, so that both find the pages in memory
-    for (int round = 0; round < rounds; ++round) {
-        progress.show(fmt::format("round {} of {}", round + 1, rounds));
+    for (int round = 0; round < verify_rounds; ++round) {
+        progress.show(fmt::format("round {} of {}", round + 1, verify_rounds));
         copy_seconds.push_back(seconds_of([&] { app.transact(policy, copy); }));
         reset_peak_memory();
         verify_seconds.push_back(seconds_of([&] {
@@ -114,7 +103,7 @@ Exit bench_verify(const Context& context, const BenchVerifyOptions& options) {
         object.number("verify_per_second", rate(verify_seconds)).real("of_copy", median(ratios));
         print_line(object.real("peak_memory_mib", memory).str());
     } else {
-        print_line(fmt::format("{} entries, medians of {} rounds in turn", grouped(options.entries), rounds));
+        print_line(fmt::format("{} entries, medians of {} rounds in turn", grouped(options.entries), verify_rounds));
         print_line(fmt::format("COPY thrown away  {}/s", grouped(rate(copy_seconds))));
         print_line(
             fmt::format("verify            {}/s, {:.2f} × the COPY (bar 0.85: {}), peak memory {:.0f} MiB (bar 64: {})",

@@ -20,11 +20,6 @@ constexpr Statement find_table{
     "SELECT nspname, relname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace"
     " WHERE pg_class.oid = to_regclass($1)"};
 
-/// Text of others, as a terminal may have it.
-std::string shown(std::string_view text) {
-    return one_line(text, Style::unlimited);
-}
-
 void name_table(Transaction& transaction, const std::string& name, std::string& schema, std::string& table) {
     const Rows rows = transaction.execute(find_table, {name});
     if (rows.empty()) throw SetupError(fmt::format("there is no table {}", name));
@@ -243,12 +238,12 @@ Exit lifecycle_revive(const Context& context, const LifecycleOptions& options) {
         }
         if (context.globals.json) {
             print_line(JsonObject().text("parent", key.text()).text("outcome", result).str());
-        } else if (result == "revived") {
-            print_line(fmt::format("{} revived; its children stay as they are", shown(key.text())));
-        } else {
-            print_line(
-                fmt::format("{} {}", shown(key.text()), result == "missing" ? "is missing" : "was open already"));
+            continue;
         }
+        const std::string_view told = result == "revived"   ? "revived; its children stay as they are"
+                                      : result == "missing" ? "is missing"
+                                                            : "was open already";
+        print_line(fmt::format("{} {}", shown(key.text()), told));
     }
     return exit;
 }

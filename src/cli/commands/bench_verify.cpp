@@ -17,7 +17,6 @@ namespace rowlock::cli {
 
 namespace {
 
-
 constexpr std::int64_t fill_batch = 2000;
 constexpr int verify_rounds = 3;
 

@@ -150,6 +150,8 @@ TEST_P(LifecycleOf, AnyShapeKeepsItsPromises) {
     EXPECT_EQ(server_.value(shape.violations), "0");
     database_.transact(policy, [&](Transaction& transaction) {
         EXPECT_TRUE(std::holds_alternative<RetiredParent>(lifecycle.hold_open_to_write(transaction, shape.parent)));
+    });
+    database_.transact(policy, [&](Transaction& transaction) {
         EXPECT_TRUE(std::holds_alternative<Revived>(lifecycle.revive(transaction, shape.parent)));
     });
 }

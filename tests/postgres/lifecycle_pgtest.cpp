@@ -60,8 +60,8 @@ TEST_F(LifecycleCalls, AChildIsAddedUnderAnOpenParentAlone) {
     EXPECT_EQ(claim_status(1000), "confirmed");
     static_cast<void>(retire(1));
     database_.transact({}, [&](Transaction& transaction) {
-        EXPECT_TRUE(std::holds_alternative<RetiredParent>(documents().hold_open(transaction, 1)));
         EXPECT_TRUE(std::holds_alternative<RetiredParent>(documents().hold_open_to_write(transaction, 1)));
+        EXPECT_TRUE(std::holds_alternative<RetiredParent>(documents().hold_open(transaction, 1)));
         EXPECT_TRUE(std::holds_alternative<MissingParent>(documents().hold_open(transaction, 77)));
     });
 }

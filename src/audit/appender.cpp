@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "audit/append_queue.hpp"
+#include "audit/commit_doubts.hpp"
 #include "base/contract.hpp"
 #include "postgres/sqlstate.hpp"
 #include "rowlock/error.hpp"
@@ -14,9 +15,6 @@
 namespace rowlock {
 
 namespace {
-
-/// A commit in doubt is sent again, with the same entry ids, this often.
-constexpr int doubts_max = 10;
 
 void require_limits(const AppenderOptions& options) {
     if (std::min({options.writers, options.batch_entries_max, options.batch_bytes_max, options.pending_max}) == 0) {
@@ -98,7 +96,7 @@ struct Appender::Implementation {
     /// Gives back why the server or the log did not take what it was given; whatever else happens is settled here.
     std::exception_ptr try_write(const TenantId& tenant, std::span<WaitingEntry> part) {
         try {
-            const auto outcomes = append_with_doubts(tenant, part);
+            const auto outcomes = append(tenant, part);
             for (std::size_t i = 0; i < part.size(); ++i) part[i].outcome.set_value(outcomes[i]);
             return nullptr;
         } catch (const InvalidInput&) {
@@ -116,32 +114,16 @@ struct Appender::Implementation {
         for (WaitingEntry& waiting : part) waiting.outcome.set_exception(std::current_exception());
     }
 
-    std::vector<AppendOutcome> append_with_doubts(const TenantId& tenant, std::span<WaitingEntry> part) {
+    std::vector<AppendOutcome> append(const TenantId& tenant, std::span<WaitingEntry> part) {
         std::vector<TenantEntry> entries;
         entries.reserve(part.size());
         for (const WaitingEntry& waiting : part) entries.push_back({tenant, waiting.entry});
         TransactionPolicy policy = options.policy;
         policy.tenant = tenant;
-        for (int doubts = 0;; ++doubts) {
-            try {
-                auto outcomes = database.transact(
-                    policy, [&](Transaction& transaction) { return log.append_all(transaction, entries); });
-                if (doubts > 0) std::ranges::for_each(outcomes, take_for_ours);
-                return outcomes;
-            } catch (const CommitOutcomeUnknown&) {
-                if (doubts == doubts_max) throw;
-            } catch (const ConnectionError& lost) {
-                if (doubts == 0) throw;
-                throw CommitOutcomeUnknown(std::string("the connection was lost while the server committed, and could "
-                                                       "not be had again: ") +
-                                           lost.what());
-            }
-        }
-    }
-
-    /// What is found there after a doubt was put there by the transaction that was in doubt.
-    static void take_for_ours(AppendOutcome& outcome) {
-        if (const auto* const there = std::get_if<AlreadyAppended>(&outcome)) outcome = Appended{there->seq};
+        return append_past_doubts([&] {
+            return database.transact(policy,
+                                     [&](Transaction& transaction) { return log.append_all(transaction, entries); });
+        });
     }
 
     Database& database;

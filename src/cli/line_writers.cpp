@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "audit/commit_doubts.hpp"
 #include "base/hash.hpp"
 #include "postgres/sqlstate.hpp"
 #include "rowlock/error.hpp"
@@ -17,9 +18,6 @@ constexpr std::size_t batch_bytes_max = std::size_t{1} << 20U;
 /// A writer may be this far behind the reader: enough to fill its next batches, little enough to stay in memory.
 constexpr std::size_t waiting_entries_max = 1024;
 constexpr std::size_t waiting_bytes_max = std::size_t{8} << 20U;
-/// A commit in doubt is sent again, with the same entry ids, this often.
-constexpr int doubts_max = 10;
-
 /// Undoes a transaction in which the id of this entry turned out to be taken.
 struct IdTaken {
     std::size_t at;
@@ -165,38 +163,27 @@ std::optional<LineWriters::Refusal> LineWriters::try_write(const std::vector<Num
     std::vector<TenantEntry> entries;
     entries.reserve(batch.size());
     for (const NumberedEntry& numbered : batch) entries.push_back(numbered.entry);
-    for (int doubts = 0;; ++doubts) {
-        try {
-            count(batch, append(entries), doubts > 0);
-            return std::nullopt;
-        } catch (const CommitOutcomeUnknown&) {
-            // The same entry ids again: what was committed is found, what was not is appended.
-            if (doubts == doubts_max) throw;
-        } catch (const ConnectionError& lost) {
-            if (doubts == 0) throw;
-            throw CommitOutcomeUnknown(fmt::format(
-                "the connection was lost while the server committed, and could not be had again: {}", lost.what()));
-        } catch (const IdTaken& taken) {
-            return Refusal{about_taken(entries[taken.at], taken.seq), taken.at};
-        } catch (const InvalidInput& refused) {
-            return Refusal{refused.what(), std::nullopt};
-        } catch (const ServerError& refused) {
-            if (!is_about_the_input(refused.sqlstate())) throw;
-            return Refusal{refused.what(), std::nullopt};
-        }
+    try {
+        count(batch, append_past_doubts([&] { return append(entries); }));
+        return std::nullopt;
+    } catch (const IdTaken& taken) {
+        return Refusal{about_taken(entries[taken.at], taken.seq), taken.at};
+    } catch (const InvalidInput& refused) {
+        return Refusal{refused.what(), std::nullopt};
+    } catch (const ServerError& refused) {
+        if (!is_about_the_input(refused.sqlstate())) throw;
+        return Refusal{refused.what(), std::nullopt};
     }
 }
 
-void LineWriters::count(const std::vector<NumberedEntry>& batch, const std::vector<AppendOutcome>& outcomes,
-                        bool sent_before) {
+void LineWriters::count(const std::vector<NumberedEntry>& batch, const std::vector<AppendOutcome>& outcomes) {
     for (std::size_t i = 0; i < batch.size(); ++i) {
         if (const auto* const taken = std::get_if<EntryIdTaken>(&outcomes[i])) {
             refuse(batch[i], about_taken(batch[i].entry, taken->seq));
             continue;
         }
         const std::lock_guard lock(mutex_);
-        const bool by_us = sent_before || std::holds_alternative<Appended>(outcomes[i]);
-        ++(by_us ? totals_.appended : totals_.already_there);
+        ++(std::holds_alternative<Appended>(outcomes[i]) ? totals_.appended : totals_.already_there);
         undone_.erase(batch[i].place);
     }
 }

@@ -79,7 +79,7 @@ class LineWriters {
     };
     std::optional<Refusal> try_write(const std::vector<NumberedEntry>& batch);
     std::vector<AppendOutcome> append(const std::vector<TenantEntry>& entries);
-    void count(const std::vector<NumberedEntry>& batch, const std::vector<AppendOutcome>& outcomes, bool sent_before);
+    void count(const std::vector<NumberedEntry>& batch, const std::vector<AppendOutcome>& outcomes);
     void refuse(const NumberedEntry& entry, std::string reason);
     [[nodiscard]] bool past_stop(const NumberedEntry& entry) const;
 

@@ -147,12 +147,11 @@ std::string separated(const std::vector<std::string>& parts, std::string_view be
 /// What the patterns' names stand for.
 class Pieces {
   public:
-    explicit Pieces(const ClaimedTable& table) : key_(quote_identifier(table.key)) {
-        for (const std::string& column : row_columns(table)) columns_.push_back(quote_identifier(column));
-        const std::string schema = quote_identifier(table.schema) + ".";
+    explicit Pieces(const ClaimedTable& table)
+        : columns_(quote_identifiers(row_columns(table))), key_(quote_identifier(table.key)) {
         set("key", key_);
-        set("table", schema + quote_identifier(table.table));
-        set("used", schema + quote_identifier(table.used_keys));
+        set("table", quote_qualified_name(table.schema, table.table));
+        set("used", quote_qualified_name(table.schema, table.used_keys));
         set("columns", separated(columns_, ", "));
         set("t_columns", separated(of("t"), ", "));
         set("u_columns", separated(of("u"), ", "));
@@ -202,20 +201,10 @@ class Pieces {
     fmt::dynamic_format_arg_store<fmt::format_context> arguments_;
 };
 
-/// A string constant that means the same whatever standard_conforming_strings says.
-std::string quote_text(std::string_view text) {
-    std::string quoted = "E'";
-    for (const char c : text) {
-        if (c == '\'' || c == '\\') quoted += c;
-        quoted += c;
-    }
-    return quoted + "'";
-}
-
 /// The name of the row for the advisory lock: the table and the row's values, apart by a byte that no name has. The
 /// functions of sql/006_key_claim.sql have the same.
 std::string lock_key_of(const ClaimedTable& table) {
-    std::string text = quote_text(table.schema + "." + table.table);
+    std::string text = quote_literal(table.schema + "." + table.table);
     for (const std::string& column : row_columns(table)) text += ", t." + quote_identifier(column) + "::text";
     return advisory_key_sql("concat_ws(E'\\x1f', " + text + ")");
 }

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "base/hash.hpp"
+#include "lifecycle/statements.hpp"
 #include "postgres/identifier.hpp"
 #include "rowlock/lifecycle_rule.hpp"
 
@@ -155,24 +156,7 @@ SELECT EXISTS (SELECT FROM pg_trigger WHERE tgname = 'rowlock_open_on_insert_{su
          WHERE parent.{parent_status} = {retired} AND child.{child_status} = ANY ({live}))
 )sql";
 
-/// Means itself whatever standard_conforming_strings is.
-std::string quote_literal(std::string_view text) {
-    std::string quoted = text.find('\\') == std::string_view::npos ? "'" : " E'";
-    for (const char character : text) {
-        if (character == '\'' || character == '\\') quoted += character;
-        quoted += character;
-    }
-    return quoted + '\'';
-}
-
 using Columns = std::vector<std::string>;
-
-Columns with_tenant(const std::string& tenant, const Columns& columns) {
-    Columns names;
-    if (!tenant.empty()) names.push_back(quote_identifier(tenant));
-    for (const std::string& column : columns) names.push_back(quote_identifier(column));
-    return names;
-}
 
 /// `{0}` and `{1}` of the pattern are the columns of a pair.
 std::string for_pairs(std::string_view pattern, const Columns& left, const Columns& right, std::string_view separator) {
@@ -186,11 +170,11 @@ std::string for_pairs(std::string_view pattern, const Columns& left, const Colum
 
 RuleParts parts_of(const LifecycleDescription& description) {
     RuleParts parts;
-    const Columns key = with_tenant(description.tenant_column, description.parent.key);
-    const Columns child_parent = with_tenant(description.tenant_column, description.child.parent);
+    const Columns key = quoted_columns(description.tenant_column, description.parent.key);
+    const Columns child_parent = quoted_columns(description.tenant_column, description.child.parent);
     parts.child_schema = quote_identifier(description.child.schema);
-    parts.parent = quote_identifier(description.parent.schema) + '.' + quote_identifier(description.parent.table);
-    parts.child = parts.child_schema + '.' + quote_identifier(description.child.table);
+    parts.parent = quote_qualified_name(description.parent.schema, description.parent.table);
+    parts.child = quote_qualified_name(description.child.schema, description.child.table);
     parts.suffix = fmt::format("{:016x}", fnv1a_64(parts.parent + " " + parts.child));
     parts.parent_status = quote_identifier(description.parent.status);
     parts.child_status = quote_identifier(description.child.status);
@@ -245,7 +229,7 @@ std::string lifecycle_rule_removal_sql(const LifecycleDescription& description, 
 
 std::string open_parents_sql(const LifecycleDescription& description, const std::string& condition) {
     const RuleParts parts = parts_of(description);
-    const std::string key = fmt::format("{}", fmt::join(with_tenant({}, description.parent.key), ", "));
+    const std::string key = fmt::format("{}", fmt::join(quoted_columns({}, description.parent.key), ", "));
     std::string sql = fmt::format("SELECT {} FROM {} WHERE {} IS DISTINCT FROM $1 AND (\n{}\n)", key, parts.parent,
                                   parts.parent_status, condition);
     if (!description.tenant_column.empty()) {

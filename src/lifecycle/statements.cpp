@@ -69,17 +69,6 @@ std::string joined(const std::vector<std::string>& parts, std::string_view separ
     return fmt::format("{}", fmt::join(parts, separator));
 }
 
-std::vector<std::string> quoted_columns(const std::string& tenant, const std::vector<std::string>& columns) {
-    std::vector<std::string> names;
-    if (!tenant.empty()) names.push_back(quote_identifier(tenant));
-    for (const std::string& column : columns) names.push_back(quote_identifier(column));
-    return names;
-}
-
-std::string qualified(const std::string& schema, const std::string& table) {
-    return quote_identifier(schema) + '.' + quote_identifier(table);
-}
-
 /// `"tenant" = $4 AND "id" = $5`, counted from `first`.
 std::string equal_to(const std::vector<std::string>& columns, std::size_t first, std::string_view separator = " AND ") {
     std::vector<std::string> conditions;
@@ -95,10 +84,16 @@ void append(std::vector<Parameter>& parameters, const RowIdentity& identity) {
 
 }  // namespace
 
+std::vector<std::string> quoted_columns(const std::string& tenant, const std::vector<std::string>& columns) {
+    std::vector<std::string> names = quote_identifiers(columns);
+    if (!tenant.empty()) names.insert(names.begin(), quote_identifier(tenant));
+    return names;
+}
+
 LifecycleStatements::LifecycleStatements(const LifecycleDescription& description)
     : description_(description),
-      parent_table_(qualified(description.parent.schema, description.parent.table)),
-      child_table_(qualified(description.child.schema, description.child.table)),
+      parent_table_(quote_qualified_name(description.parent.schema, description.parent.table)),
+      child_table_(quote_qualified_name(description.child.schema, description.child.table)),
       parent_identity_(quoted_columns(description.tenant_column, description.parent.key)),
       child_identity_(quoted_columns(description.tenant_column, description.child.key)),
       child_parent_(quoted_columns(description.tenant_column, description.child.parent)) {

@@ -17,6 +17,10 @@ enum class ParentLock {
 };
 constexpr std::size_t parent_lock_count = 3;
 
+/// The tenant's column, if there is one, before the others: quoted.
+[[nodiscard]] std::vector<std::string> quoted_columns(const std::string& tenant,
+                                                      const std::vector<std::string>& columns);
+
 /// The values that name one row: the tenant's, if the tables have one, then the key's.
 using RowIdentity = std::vector<Parameter>;
 

@@ -28,4 +28,23 @@ std::string quote_identifier(std::string_view name) {
     return quoted;
 }
 
+std::vector<std::string> quote_identifiers(const std::vector<std::string>& names) {
+    std::vector<std::string> quoted;
+    for (const std::string& name : names) quoted.push_back(quote_identifier(name));
+    return quoted;
+}
+
+std::string quote_qualified_name(std::string_view schema, std::string_view table) {
+    return quote_identifier(schema) + '.' + quote_identifier(table);
+}
+
+std::string quote_literal(std::string_view text) {
+    std::string quoted = text.find('\\') == std::string_view::npos ? "'" : " E'";
+    for (const char character : text) {
+        if (character == '\'' || character == '\\') quoted += character;
+        quoted += character;
+    }
+    return quoted + '\'';
+}
+
 }  // namespace rowlock

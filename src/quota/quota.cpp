@@ -53,8 +53,8 @@ std::string count_sql(const CountedTable& table) {
     const std::string with_status =
         table.statuses.empty() ? ""
                                : fmt::format(" AND {}::text = ANY ($2::text[])", quote_identifier(table.status_column));
-    return fmt::format("SELECT {} FROM {}.{} WHERE {} = $1{}", counted, quote_identifier(table.schema),
-                       quote_identifier(table.table), quote_identifier(table.tenant_column), with_status);
+    return fmt::format("SELECT {} FROM {} WHERE {} = $1{}", counted, quote_qualified_name(table.schema, table.table),
+                       quote_identifier(table.tenant_column), with_status);
 }
 
 Quota::Quota(std::string name) : name_(std::move(name)) {

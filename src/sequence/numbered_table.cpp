@@ -8,10 +8,6 @@ namespace rowlock {
 
 namespace {
 
-std::string qualified_name(const NumberedTable& table) {
-    return quote_identifier(table.schema) + '.' + quote_identifier(table.table);
-}
-
 /// The placeholders are fmt's: the table, its number column, and the condition that picks the rows.
 /// `next - 1 > number` and not `next > number + 1`: the latter overflows at the largest number there is.
 constexpr std::string_view check_numbers_pattern = R"sql(
@@ -41,15 +37,15 @@ ORDER BY kind, first
 }  // namespace
 
 std::string lock_table_sql(const NumberedTable& table) {
-    return "LOCK TABLE " + qualified_name(table) + " IN SHARE ROW EXCLUSIVE MODE";
+    return "LOCK TABLE " + quote_qualified_name(table.schema, table.table) + " IN SHARE ROW EXCLUSIVE MODE";
 }
 
 std::string check_numbers_sql(const NumberedTable& table) {
     std::string condition = quote_identifier(table.tenant_column) + " = $1";
     if (!table.series_column.empty()) condition += " AND " + quote_identifier(table.series_column) + " = $2";
     return fmt::format(check_numbers_pattern, fmt::arg("number", quote_identifier(table.number_column)),
-                       fmt::arg("table", qualified_name(table)), fmt::arg("condition", condition),
-                       fmt::arg("limit", NumberReport::findings_max + 1));
+                       fmt::arg("table", quote_qualified_name(table.schema, table.table)),
+                       fmt::arg("condition", condition), fmt::arg("limit", NumberReport::findings_max + 1));
 }
 
 void add_to_report(NumberReport& report, NumberRow kind, const NumberReport::Hole& span, std::int64_t rows) {

@@ -45,4 +45,14 @@ CheckResult RaceRunner::check_text(const std::string& text, bool stop_at_first) 
     return check(scenario, conductor, oracle_objection(scenario, conductor.arena().catalog()), options);
 }
 
+std::size_t RaceRunner::expect_holds(const std::string& name, const std::string& text) {
+    const CheckResult result = check_text(text);
+    EXPECT_EQ(result.exit_code(), 0) << name << " " << (result.findings.empty() ? "" : result.findings[0].symptom.title)
+                                     << text;
+    EXPECT_TRUE(result.summary.exhausted) << name;
+    EXPECT_GT(result.summary.executions, 1U) << name;
+    EXPECT_TRUE(result.refusals.empty()) << name << " " << result.refusals.begin()->first;
+    return result.summary.executions;
+}
+
 }  // namespace rowlock::race::test

@@ -21,6 +21,10 @@ class RaceRunner {
   public:
     CheckResult check_text(const std::string& text, bool stop_at_first = false);
 
+    /// Fails the test unless every distinct interleaving was played, more than one, none is broken and the server
+    /// refused no step. Gives back how many there were.
+    std::size_t expect_holds(const std::string& name, const std::string& text);
+
   private:
     ThrowawayCluster cluster_;
 };

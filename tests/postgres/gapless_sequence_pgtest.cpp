@@ -206,6 +206,24 @@ TEST_F(GaplessNumbers, StartWhereTheyAreTold) {
     });
 }
 
+TEST_F(GaplessNumbers, StartNowhereElseWhileTheFirstIsBeingTaken) {
+    app_.transact(of("acme"), [&](Transaction& transaction) { invoices_.start_at(transaction, 1); });
+    std::thread starter;
+    app_.transact(of("acme"), [&](Transaction& transaction) {
+        EXPECT_EQ(invoices_.take_next(transaction), 1);
+        starter = std::thread([&] {
+            EXPECT_THROW(beside_.transact(of("acme"), [&](Transaction& other) { invoices_.start_at(other, 1); }),
+                         InvalidInput);
+        });
+        constexpr int looks_max = 1000;
+        for (int i = 0; i < looks_max && server_.value("SELECT count(*) FROM pg_locks WHERE NOT granted") == "0"; ++i) {
+            std::this_thread::sleep_for(10ms);
+        }
+    });
+    starter.join();
+    EXPECT_EQ(take("acme"), 2) << "and not 1 again";
+}
+
 TEST_F(GaplessNumbers, InATableAreReportedWithTheirHolesAndDuplicates) {
     insert_numbers("acme", {3, 4, 4, 7, 10});
     insert_numbers("globex", {1, 1, 9});

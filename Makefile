@@ -12,6 +12,7 @@ test: build
 bench: build
 	./build/rowlock bench append
 	./build/rowlock bench verify
+	./build/rowlock bench race
 	./build/chain_benchmark
 
 build: setup

@@ -1,10 +1,9 @@
 #include "race/explorer.hpp"
 
 #include <algorithm>
-#include <map>
-#include <set>
+#include <utility>
 
-#include "base/contract.hpp"
+#include "race/copy_order.hpp"
 #include "race/happens_before.hpp"
 
 namespace rowlock::race {
@@ -64,10 +63,10 @@ class Exploration {
           options_(options),
           on_execution_(on_execution),
           footprints_(options.footprints != nullptr ? *options.footprints : own_footprints_),
-          symmetric_(has_copies()) {}
+          copies_(options.reduce ? options.groups : std::vector<std::size_t>{}) {}
 
     ExplorationSummary run() {
-        summary_.used_symmetry = symmetric_;
+        summary_.used_symmetry = copies_.is_on();
         bool going = true;
         while (going) {
             if (is_over_budget()) {
@@ -79,7 +78,7 @@ class Exploration {
             if (stopped_) break;
             if (symmetry_failed_) {
                 // The copies turned out not to be alike where it counts: from the start, without.
-                symmetric_ = symmetry_failed_ = false;
+                copies_.switch_off();
                 summary_.used_symmetry = false;
                 start_again();
                 continue;
@@ -100,15 +99,10 @@ class Exploration {
     /// What was explored so far rests on something that turned out to be wrong.
     void start_again() {
         summary_.executions = summary_.abandoned = 0;
-        learned_ = false;
+        learned_ = symmetry_failed_ = false;
         path_.clear();
-        gates_.clear();
+        copies_.forget_gates();
         if (options_.on_restart) options_.on_restart();
-    }
-
-    [[nodiscard]] bool has_copies() const {
-        const std::set<std::size_t> groups(options_.groups.begin(), options_.groups.end());
-        return options_.reduce && groups.size() < options_.groups.size();
     }
 
     [[nodiscard]] bool is_over_budget() const {
@@ -144,8 +138,7 @@ class Exploration {
         End end = extend();
         if (end == End::complete) end = finish();
         if (end != End::complete) ++summary_.abandoned;
-        if (symmetric_ && gates_.empty()) set_gates();
-        if (symmetric_ && end == End::complete) check_gates();
+        if (copies_.is_on()) keep_copies_in_order(end);
         if (options_.reduce) find_races(fresh_from);
     }
 
@@ -235,7 +228,7 @@ class Exploration {
             Node node;
             node.moves = stage_.moves();
             const std::size_t depth = path_.size();
-            std::erase_if(node.moves, [&](const Move& move) { return is_held_back(move, depth); });
+            if (copies_.is_on()) drop_held_back(node.moves, events());
             if (node.moves.empty()) return End::complete;
             if (depth > 0) {
                 node.preemptions = preemptions_after(path_.back(), depth - 1);
@@ -280,10 +273,9 @@ class Exploration {
 
     /// For each pair that might have happened the other way round: somebody who leads there must be tried first.
     void find_races(std::size_t fresh_from) {
-        std::vector<const Event*> events;
-        for (const Node& node : path_) events.push_back(&node.event);
-        const HappensBefore order(events, gate_order());
-        for (std::size_t later = fresh_from; later < events.size(); ++later) {
+        const std::vector<const Event*> played = events();
+        const HappensBefore order(played, copies_.order_of(played));
+        for (std::size_t later = fresh_from; later < played.size(); ++later) {
             for (std::size_t earlier = 0; earlier < later; ++earlier) {
                 if (order.is_race(earlier, later)) add_reversal(path_[earlier], order.initials(earlier, later));
             }
@@ -314,68 +306,26 @@ class Exploration {
         }
     }
 
-    /// Any execution has a mirror image in which the copies of a session come to one certain step in their order; so
-    /// only that order is played: a copy is held back there until the one before it has passed. The step is the first
-    /// that two copies can't do in either order alike, since earlier ones are not ordered anyway.
-    void set_gates() {
-        for (const Node& node : path_) {
-            const std::size_t group = options_.groups[node.event.move.session];
-            const bool matters = are_dependent(node.event.footprint, node.event.footprint);
-            if (matters && !gates_.contains(group)) gates_[group] = node.event.move.step;
-        }
-        for (std::size_t depth = 0; depth < path_.size(); ++depth) {
-            std::erase_if(path_[depth].moves, [&](const Move& move) { return is_held_back(move, depth); });
-        }
+    [[nodiscard]] std::vector<const Event*> events() const {
+        std::vector<const Event*> events;
+        events.reserve(path_.size());
+        for (const Node& node : path_) events.push_back(&node.event);
+        return events;
     }
 
-    [[nodiscard]] bool has_passed(std::size_t session, std::size_t step, std::size_t depth) const {
-        for (std::size_t i = 0; i < depth; ++i) {
-            const Move& move = path_[i].event.move;
-            if (move.session == session && move.step == step && move.kind != Move::Kind::deadlock_check) return true;
-        }
-        return false;
+    void drop_held_back(std::vector<Move>& moves, Prefix before) const {
+        std::erase_if(moves, [&](const Move& move) { return copies_.holds_back(move, before); });
     }
 
-    /// The copy before this one in its group, if there is one.
-    [[nodiscard]] std::optional<std::size_t> copy_before(std::size_t session) const {
-        for (std::size_t other = session; other-- > 0;) {
-            if (options_.groups[other] == options_.groups[session]) return other;
+    void keep_copies_in_order(End end) {
+        const std::vector<const Event*> played = events();
+        if (!copies_.has_gates()) {
+            copies_.set_gates(played);
+            for (std::size_t depth = 0; depth < path_.size(); ++depth) {
+                drop_held_back(path_[depth].moves, Prefix(played).first(depth));
+            }
         }
-        return std::nullopt;
-    }
-
-    [[nodiscard]] bool is_held_back(const Move& move, std::size_t depth) const {
-        if (!symmetric_ || move.kind == Move::Kind::deadlock_check) return false;
-        const auto gate = gates_.find(options_.groups[move.session]);
-        if (gate == gates_.end() || move.step != gate->second) return false;
-        const auto before = copy_before(move.session);
-        return before && !has_passed(*before, gate->second, depth);
-    }
-
-    /// An execution that ends with a copy held back, or short of its gate, can't be told from its mirror images.
-    void check_gates() {
-        const std::size_t depth = path_.size();
-        for (std::size_t session = 0; session < options_.groups.size() && symmetric_; ++session) {
-            const auto gate = gates_.find(options_.groups[session]);
-            const bool is_copy = std::ranges::count(options_.groups, options_.groups[session]) > 1;
-            if (!is_copy || gate == gates_.end()) continue;
-            if (!has_passed(session, gate->second, depth)) symmetry_failed_ = true;
-        }
-    }
-
-    /// Passing a gate lets the next copy come to it.
-    [[nodiscard]] std::set<std::pair<std::size_t, std::size_t>> gate_order() const {
-        std::set<std::pair<std::size_t, std::size_t>> order;
-        std::map<std::size_t, std::size_t> passed_at;
-        for (std::size_t i = 0; i < path_.size() && symmetric_; ++i) {
-            const Move& move = path_[i].event.move;
-            const auto gate = gates_.find(options_.groups[move.session]);
-            if (gate == gates_.end() || move.step != gate->second || passed_at.contains(move.session)) continue;
-            passed_at[move.session] = i;
-            const auto before = copy_before(move.session);
-            if (before && passed_at.contains(*before)) order.emplace(passed_at[*before], i);
-        }
-        return order;
+        symmetry_failed_ = end == End::complete && !copies_.all_have_passed(played);
     }
 
     static std::size_t open_moves(const Node& node) {
@@ -413,8 +363,7 @@ class Exploration {
     bool learned_ = false;  ///< In this execution a step did what it had not done before.
     ExplorationSummary summary_;
     std::vector<Node> path_;
-    std::map<std::size_t, std::size_t> gates_;  ///< Of each group, the step where its copies are kept in order.
-    bool symmetric_;
+    CopyOrder copies_;
     bool symmetry_failed_ = false;
     bool stopped_ = false;
 };

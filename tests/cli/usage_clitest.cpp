@@ -35,7 +35,8 @@ TEST_F(Usage, EveryCommandHasHelpThatNamesItAndNothingIsMade) {
                                   {"demo"},
                                   {"bench"},
                                   {"bench", "append"},
-                                  {"bench", "verify"}}) {
+                                  {"bench", "verify"},
+                                  {"bench", "race"}}) {
         Arguments arguments = path;
         arguments.emplace_back("--help");
         const ProcessResult result = run(arguments);

@@ -86,5 +86,6 @@ struct BenchVerifyOptions {
     std::int64_t entries = 1000000;
 };
 Exit bench_verify(const Context& context, const BenchVerifyOptions& options);
+Exit bench_race(const Context& context);
 
 }  // namespace rowlock::cli

@@ -15,6 +15,8 @@ bench: build
 	./build/rowlock bench verify
 	./build/rowlock bench claim
 	./build/rowlock bench quota
+	./build/rowlock bench lifecycle
+	./build/rowlock bench race
 	./build/chain_benchmark
 
 build: setup

@@ -221,6 +221,8 @@ void add_shows(CLI::App& app, Words& words) {
     checking->add_option("--entries", words.bench_verify.entries, "Length of the log. Default: 1000000")
         ->check(from_one())
         ->type_name("N");
+    add_command(*bench, words.chosen, "race", "One execution of the race checker against one of isolationtester",
+                [&] { return bench_race(context); });
 }
 
 void add_race(CLI::App& app, Words& words) {

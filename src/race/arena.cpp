@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "postgres/connection_string.hpp"
 #include "race/script_refused.hpp"
@@ -136,7 +137,7 @@ void Arena::read_tables() {
 
 void Arena::keep_rows() {
     std::string script = fmt::format("CREATE SCHEMA {};", kept_schema);
-    reset_texts_.clear();
+    fill_text_.clear();
     std::string empty;
     std::string fill = "SET session_replication_role = replica;";
     for (std::size_t i = 0; i < tables_.size(); ++i) {
@@ -152,18 +153,42 @@ void Arena::keep_rows() {
     std::string sequences;
     for (const Row row : query(watch_->session(), sequences_sql)) sequences += std::string(row.text(0)) + ";";
     if (!tables_.empty()) {
-        reset_texts_.push_back("SET session_replication_role = replica;" + empty);
         std::string names;
-        for (const Table& table : tables_) names += (names.empty() ? "" : ", ") + table.name;
+        for (const Table& table : tables_) {
+            names += (names.empty() ? "" : ", ") + table.name;
+            fill_text_ += fmt::format("{}SELECT ctid AS place, pg_column_size(r.*) AS bytes FROM ONLY {} r",
+                                      fill_text_.empty() ? "" : " UNION ALL ", table.name);
+        }
+        fill_text_ =
+            fmt::format("SELECT coalesce(max(place), '(0,0)'), coalesce(max(bytes), 0)::int8 FROM ({}) f", fill_text_);
         // One page each, as a rule: giving the file back to the system would cost more than all the rest.
-        reset_texts_.push_back("VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF, PROCESS_TOAST OFF) " + names);
+        vacuum_text_ = "VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF, PROCESS_TOAST OFF) " + names;
     }
-    reset_texts_.push_back(fill + sequences + "SET session_replication_role = origin");
-    reset_rows();
+    refill_text_ = fill + sequences + "SET session_replication_role = origin";
+    empty_text_ = "SET lock_timeout = 0; SET session_replication_role = replica;" + empty;
+    reset_rows(true);
 }
 
-void Arena::reset_rows() {
-    for (const std::string& text : reset_texts_) watch_->run_script(text);
+/// A query without an order answers in that of the heap, so the heap must be the same each time. It is as long as rows
+/// are only appended, and they are until a page is nearly full: then pruning frees places in the middle, and VACUUM,
+/// which costs more than all the rest of an execution, has to begin a new page.
+/// Source: PostgreSQL's src/backend/access/heap/pruneheap.c, heap_page_prune_opt
+void Arena::reset_rows(bool vacuum) {
+    if (!vacuum || vacuum_text_.empty()) return watch_->run_script(empty_text_ + refill_text_);
+    watch_->run_script(empty_text_);
+    watch_->run_script(vacuum_text_);
+    watch_->run_script(refill_text_);
+}
+
+/// `(0,17)`: the seventeenth place of the first page.
+void Arena::note_fill(const Row& row) {
+    constexpr std::int64_t row_overhead = 32;  // header and line pointer
+    constexpr std::int64_t page_share = 8192 / 3;
+    const std::string_view place = row.text(0);
+    row_bytes_max_ = std::max(row_bytes_max_, row.integer(1));
+    const bool is_first_page = place.starts_with("(0,");
+    const std::int64_t used = is_first_page ? std::atoll(std::string(place.substr(3)).c_str()) : 0;
+    vacuum_is_due_ = !is_first_page || used * (row_bytes_max_ + row_overhead) > page_share;
 }
 
 void Arena::reset_by_scripts() {
@@ -181,16 +206,25 @@ void Arena::reset_by_scripts() {
 
 void Arena::reset() {
     if (kind_ == ResetKind::rows) {
-        reset_rows();
+        reset_rows(std::exchange(vacuum_is_due_, true));
     } else {
         reset_by_scripts();
     }
 }
 
-std::string Arena::final_state() {
-    if (state_text_.empty()) return {};
+void Arena::queue_state() {
+    if (!state_text_.empty()) watch_->session().queue({"race.final_state", state_text_}, {});
+    if (!fill_text_.empty()) watch_->session().queue({"race.fill", fill_text_}, {});
+}
+
+std::string Arena::state_of(std::span<const Rows> answers) {
+    if (!fill_text_.empty()) {
+        note_fill(answers.back().only());
+        answers = answers.first(answers.size() - 1);
+    }
     std::string state;
-    for (const Row row : query(watch_->session(), {"race.final_state", state_text_})) {
+    if (state_text_.empty()) return state;
+    for (const Row row : answers.back()) {
         state += fmt::format("{}:\n{}\n", row.text(0), row.optional_text(1).value_or(""));
     }
     return state;

@@ -1,8 +1,11 @@
 // The database in which executions run: made once, and put back between them.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "race/catalog.hpp"
@@ -47,8 +50,11 @@ class Arena {
     /// A setup that ran again made new tables, with new oids: true once after it did.
     [[nodiscard]] bool take_catalog_change() { return std::exchange(catalog_changed_, false); }
     [[nodiscard]] ResetKind kind() const noexcept { return kind_; }
-    /// The rows of every table in a canonical order, and the sequences.
-    [[nodiscard]] std::string final_state();
+    /// Adds the end state's questions to the control connection's pipeline: `state_of` takes their answers, which are
+    /// the last ones of the flush.
+    void queue_state();
+    /// The rows of every table in a canonical order. Notes how full the tables are.
+    [[nodiscard]] std::string state_of(std::span<const Rows> answers);
 
   private:
     struct Table {
@@ -59,7 +65,8 @@ class Arena {
     void run_setups();
     void read_tables();
     void keep_rows();
-    void reset_rows();
+    void reset_rows(bool vacuum);
+    void note_fill(const Row& row);
     void reset_by_scripts();
 
     const Scenario* scenario_;
@@ -68,8 +75,13 @@ class Arena {
     ResetKind kind_ = ResetKind::scripts;
     bool catalog_changed_ = false;
     std::vector<Table> tables_;
-    std::vector<std::string> reset_texts_;
+    std::string empty_text_;
+    std::string refill_text_;
+    std::string vacuum_text_;
     std::string state_text_;
+    std::string fill_text_;
+    std::int64_t row_bytes_max_ = 0;  ///< Of the rows at the ends of executions.
+    bool vacuum_is_due_ = true;
 };
 
 }  // namespace rowlock::race

@@ -31,7 +31,9 @@ class ReachFinder {
 
   private:
     void queue(const std::string& text) {
-        if (!text.empty() && seen_.insert(text).second) waiting_.push_back(text);
+        if (text.empty()) return;
+        found_.runs_code = true;
+        if (seen_.insert(text).second) waiting_.push_back(text);
     }
 
     void follow(std::string_view text) {

@@ -38,6 +38,7 @@ struct Reach {
     std::map<ResourceId, int> named{};           ///< How often a relation is named, in code or text.
     std::set<ResourceId> by_foreign_key{};       ///< Reached over a foreign key alone.
     std::set<std::string, std::less<>> words{};  ///< All words seen.
+    bool runs_code = false;                      ///< A trigger, a view, a default, a function of the user's …
     bool unbounded = false;                      ///< Something is run that is not written down (EXECUTE, CALL …).
 };
 

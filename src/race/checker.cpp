@@ -19,7 +19,8 @@ using Clock = std::chrono::steady_clock;
 /// Good executions kept to compare a bad one with.
 constexpr std::size_t kept_good_max = 2'000;
 constexpr std::size_t serial_orders_max = 24;
-/// Executions of the phase with few preemptions, which comes before a long exploration.
+/// The phases with few preemptions, which come before a long exploration, and the executions of each.
+constexpr std::size_t preemptions_max = 2;
 constexpr std::size_t bounded_executions_max = 64;
 constexpr std::uint64_t long_exploration = 2'000;
 
@@ -200,11 +201,13 @@ class Checker {
     /// Sleep sets would lose schedules here, so there is no reduction.
     /// Source: Coons, Musuvathi, McKinley: Bounded Partial-Order Reduction, OOPSLA 2013
     void play_with_few_preemptions() {
-        ExplorerOptions explorer = explorer_options();
-        explorer.reduce = false;
-        explorer.preemptions_max = 1;
-        explorer.executions_max = bounded_executions_max;
-        (void)explore(stage_, explorer, [&](const Execution& execution) { return take(execution, false); });
+        for (std::size_t preemptions = 1; preemptions <= preemptions_max && !is_over(); ++preemptions) {
+            ExplorerOptions explorer = explorer_options();
+            explorer.reduce = false;
+            explorer.preemptions_max = preemptions;
+            explorer.executions_max = bounded_executions_max;
+            (void)explore(stage_, explorer, [&](const Execution& execution) { return take(execution, false); });
+        }
     }
 
     void forget_counts() {

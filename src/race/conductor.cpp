@@ -42,7 +42,7 @@ std::vector<std::pair<std::string, std::string>> settings_of(const ConductorOpti
 Conductor::Conductor(const Scenario& scenario, ConductorOptions options)
     : scenario_(&scenario), options_(std::move(options)), watch_(options_.connection) {
     arena_ = std::make_unique<Arena>(scenario, watch_);
-    analyses_ = std::make_unique<AnalysisCache>(arena_->catalog());
+    forget_analyses();
     for (std::size_t i = 0; i < scenario.sessions.size(); ++i) {
         auto settings = settings_of(options_);
         if (!scenario.sessions[i].role.empty()) settings.emplace_back("role", scenario.sessions[i].role);
@@ -55,6 +55,10 @@ Conductor::~Conductor() {
     for (const Waiter& waiting : waiters_) {
         if (options_.may_stop_backends) resume_process(players_[waiting.session]->pid());
     }
+}
+
+void Conductor::forget_analyses() {
+    analyses_ = std::make_unique<AnalysisCache>(arena_->catalog(), arena_->kind() == ResetKind::rows);
 }
 
 /// Frees whoever still waits from an execution that was not played to its end.
@@ -92,7 +96,7 @@ void Conductor::restart() {
         if (player->keeps_state()) player->run_aside("DISCARD ALL");
     }
     arena_->reset();
-    if (arena_->take_catalog_change()) analyses_ = std::make_unique<AnalysisCache>(arena_->catalog());
+    if (arena_->take_catalog_change()) forget_analyses();
     prepare_players();
 }
 
@@ -303,25 +307,53 @@ Event Conductor::perform(const Move& move) {
     return event;
 }
 
+namespace {
+
+Statement invariant_statement(const Invariant& invariant) {
+    return {"race.invariant", invariant.sql};
+}
+
+void read_rows(const Rows& rows, InvariantAnswer& answer) {
+    for (std::size_t column = 0; column < rows.columns(); ++column) {
+        answer.columns.emplace_back(rows.column_name(column));
+    }
+    for (const Row row : rows) {
+        std::vector<std::optional<std::string>> values;
+        for (std::size_t column = 0; column < rows.columns(); ++column) values.push_back(row.optional_text(column));
+        answer.rows.push_back(std::move(values));
+    }
+}
+
+}  // namespace
+
 InvariantAnswer Conductor::ask(std::size_t index) {
     InvariantAnswer answer;
     answer.invariant = index;
     try {
         watch_.run_script(fmt::format("SET lock_timeout = {}", invariant_lock_wait.count()));
-        const Rows rows = query(watch_.session(), {"race.invariant", scenario_->invariants[index].sql});
-        for (std::size_t column = 0; column < rows.columns(); ++column) {
-            answer.columns.emplace_back(rows.column_name(column));
-        }
-        for (const Row row : rows) {
-            std::vector<std::optional<std::string>> values;
-            for (std::size_t column = 0; column < rows.columns(); ++column) values.push_back(row.optional_text(column));
-            answer.rows.push_back(std::move(values));
-        }
+        read_rows(query(watch_.session(), invariant_statement(scenario_->invariants[index])), answer);
     } catch (const ServerError& error) {
         answer.readable = false;
         answer.problem = error.what();
     }
     return answer;
+}
+
+/// All questions in one round trip; false where one of them failed, and nothing is known of those behind it.
+bool Conductor::ask_at_once(Ending& ending) {
+    static const std::string limit = fmt::format("SET lock_timeout = {}", invariant_lock_wait.count());
+    const std::vector<Invariant>& invariants = scenario_->invariants;
+    watch_.session().queue({"race.lock_timeout", limit}, {});
+    for (const Invariant& invariant : invariants) watch_.session().queue(invariant_statement(invariant), {});
+    arena_->queue_state();
+    const Session::Outcome outcome = watch_.session().flush();
+    if (outcome.failed) return false;
+    for (std::size_t i = 0; i < invariants.size(); ++i) {
+        ending.answers.push_back({.invariant = i});
+        read_rows(outcome.rows[1 + i], ending.answers.back());
+    }
+    ending.final_state = arena_->state_of(std::span(outcome.rows).subspan(1 + invariants.size()));
+    return true;
 }
 
 void Conductor::look_at_invariants(Event& event) {
@@ -366,8 +398,12 @@ Ending Conductor::finish() {
             if (waiters_.empty()) player->run_aside("ROLLBACK");
         }
     }
+    if (ask_at_once(ending)) return ending;
     for (std::size_t i = 0; i < scenario_->invariants.size(); ++i) ending.answers.push_back(ask(i));
-    if (options_.keep_final_state) ending.final_state = arena_->final_state();
+    // A session that waits for ever may hold the tables.
+    arena_->queue_state();
+    const Session::Outcome state = watch_.session().flush();
+    if (!state.failed) ending.final_state = arena_->state_of(state.rows);
     return ending;
 }
 

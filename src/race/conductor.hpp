@@ -21,7 +21,6 @@ namespace rowlock::race {
 struct ConductorOptions {
     std::string connection{};  ///< To the database that is the scenario's alone.
     std::string isolation{};   ///< Default for transactions that name none; empty: as the server has it.
-    bool keep_final_state = true;
     /// The cluster is the checker's own, so its backends may be stopped. Where they may not, who wakes first is the
     /// server's choice.
     bool may_stop_backends = true;
@@ -57,6 +56,7 @@ class Conductor : public Stage {
         std::vector<std::size_t> blocked_by{};
     };
 
+    void forget_analyses();
     void prepare_players();
     void release_waiters();
     StepReport settle(std::size_t session, bool woken, bool waits_out = false);
@@ -71,6 +71,7 @@ class Conductor : public Stage {
     [[nodiscard]] std::vector<std::size_t> sessions_of(const std::vector<int>& pids, bool& others) const;
     void look_at_invariants(Event& event);
     InvariantAnswer ask(std::size_t invariant);
+    bool ask_at_once(Ending& ending);
 
     const Scenario* scenario_;
     ConductorOptions options_;

@@ -5,6 +5,7 @@
 // would lose outcomes.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <vector>
 
@@ -46,7 +47,7 @@ class ResourceSet {
     struct Entry {
         ResourceId resource;
         LockModes modes;
-        bool operator==(const Entry&) const = default;
+        auto operator<=>(const Entry&) const = default;
     };
 
     void add(ResourceId resource, LockModes modes = 0);
@@ -57,7 +58,7 @@ class ResourceSet {
     [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
     [[nodiscard]] const std::vector<Entry>& entries() const noexcept { return entries_; }
     void clear() { entries_.clear(); }
-    bool operator==(const ResourceSet&) const = default;
+    auto operator<=>(const ResourceSet&) const = default;
 
   private:
     std::vector<Entry> entries_;

@@ -44,6 +44,9 @@ class FootprintTracker {
     /// The footprint of what was seen; call it again for the same statement when it has waited and gone on.
     [[nodiscard]] Footprint take(const StatementFacts& facts);
 
+    /// What the transaction holds, as last seen.
+    [[nodiscard]] const ResourceSet& held() const noexcept { return held_; }
+
   private:
     [[nodiscard]] bool touches(const Analysis& analysis, const HeldLock& lock) const;
     void add_relation_lock(const Analysis& analysis, const HeldLock& lock, Footprint& footprint) const;

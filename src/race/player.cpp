@@ -64,12 +64,6 @@ StatementOutcome outcome_of(const AsyncResult& result) {
 
 }  // namespace
 
-const Analysis& AnalysisCache::of(const std::string& text) {
-    const auto known = known_.find(text);
-    if (known != known_.end()) return known->second;
-    return known_.emplace(text, analyse(text, *catalog_)).first->second;
-}
-
 Player::Player(const SessionScript& definition, std::size_t index, PlayerOptions options)
     : definition_(&definition), index_(index), options_(std::move(options)) {
     connect();
@@ -179,6 +173,11 @@ void Player::run_instructions() {
     end_step();
 }
 
+/// Where a session can have a search path or a role of its own, the same text can mean other tables.
+bool Player::locks_are_fixed(const Analysis& analysis) const {
+    return analysis.has_fixed_locks && !keeps_state_;
+}
+
 void Player::send_statement(const Instruction& instruction) {
     std::string unset;
     text_ = without_timeouts(substitute(instruction.text, variables_, unset));
@@ -187,7 +186,10 @@ void Player::send_statement(const Instruction& instruction) {
     was_in_failed_transaction_ = link_->in_failed_transaction();
     failed_ = false;
     locks_.clear();
-    wrapped_ = !was_in_transaction_ && analyses_->of(text_).is_single(StatementKind::query);
+    const Analysis& analysis = analyses_->of(text_);
+    known_locks_ = locks_are_fixed(analysis) ? analyses_->locks_after(text_, tracker_->held()) : nullptr;
+    const bool is_known = known_locks_ != nullptr && timeout_ == OwnTimeout::none;
+    wrapped_ = !was_in_transaction_ && analysis.is_single(StatementKind::query) && !is_known;
     need_ = Need::answer;
     if (!wrapped_) return send_text();
     phase_ = Phase::opening;
@@ -246,7 +248,7 @@ StatementFacts Player::facts() const {
     facts.locks = locks_;
     facts.was_in_transaction = was_in_transaction_;
     facts.was_in_failed_transaction = was_in_failed_transaction_;
-    facts.was_wrapped = wrapped_;
+    facts.was_wrapped = wrapped_ || (known_locks_ != nullptr && !was_in_transaction_);
     facts.failed = failed_;
     facts.is_open_after = link_->in_transaction();
     return facts;
@@ -290,11 +292,15 @@ void Player::continue_statement() {
     const bool touches = std::ranges::any_of(analysis.statements, [](StatementKind kind) {
         return kind != StatementKind::begin && kind != StatementKind::setting;
     });
+    if (known_locks_ != nullptr && !failed_) {
+        locks_ = *known_locks_;
+        return wrapped_ ? close() : finish_statement(!was_in_transaction_);
+    }
     if (is_open && touches) {
         need_ = Need::look;
         return;
     }
-    if (wrapped_ && link_->in_transaction()) return give_locks({});
+    if (wrapped_ && link_->in_transaction()) return close();
     const bool is_commit = was_in_transaction_ && !link_->in_transaction() && !failed_ && !report_.statements.empty() &&
                            report_.statements.back().tag != "ROLLBACK";
     finish_statement(is_commit);
@@ -302,7 +308,12 @@ void Player::continue_statement() {
 
 void Player::give_locks(std::vector<HeldLock> locks) {
     locks_ = std::move(locks);
+    if (!failed_ && locks_are_fixed(analyses_->of(text_))) analyses_->keep_locks(text_, tracker_->held(), locks_);
     if (!wrapped_) return finish_statement(false);
+    close();
+}
+
+void Player::close() {
     phase_ = Phase::closing;
     need_ = Need::answer;
     link_->send(failed_ ? "ROLLBACK" : "COMMIT");

@@ -5,10 +5,10 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "postgres/async_session.hpp"
+#include "race/analysis_cache.hpp"
 #include "race/execution.hpp"
 #include "race/footprint_tracker.hpp"
 #include "race/scenario.hpp"
@@ -16,17 +16,6 @@
 #include "race/timeouts.hpp"
 
 namespace rowlock::race {
-
-/// What a text does does not change from execution to execution, so it is worked out once.
-class AnalysisCache {
-  public:
-    explicit AnalysisCache(const Catalog& catalog) : catalog_(&catalog) {}
-    [[nodiscard]] const Analysis& of(const std::string& text);
-
-  private:
-    const Catalog* catalog_;
-    std::unordered_map<std::string, Analysis> known_;
-};
 
 /// How a player reaches its server.
 struct PlayerOptions {
@@ -87,6 +76,8 @@ class Player {
     void continue_statement();
     void keep_row(const Instruction& instruction);
     void keep_values(const Instruction& instruction, const StatementOutcome& outcome);
+    [[nodiscard]] bool locks_are_fixed(const Analysis& analysis) const;
+    void close();
     void finish_phase();
     void finish_statement(bool committed);
     void fail_statement(std::string sqlstate, std::string message);
@@ -116,6 +107,7 @@ class Player {
     std::size_t step_ = 0;
     std::size_t instruction_ = 0;
     bool wrapped_ = false;
+    const std::vector<HeldLock>* known_locks_ = nullptr;  ///< Of the statement under way, where they are fixed.
     bool was_in_transaction_ = false;
     bool was_in_failed_transaction_ = false;
     bool failed_ = false;  ///< The statement under way.

@@ -140,6 +140,16 @@ ResourceId insert_target(std::string_view statement, const Reach& reach, const C
     return named != reach.named.end() && named->second == 1 ? at->second : 0;
 }
 
+/// Locks on tables are taken when a statement is analysed and planned, before it meets a row; what comes later are
+/// those of triggers, functions and foreign keys, and names worked out at run time.
+bool locks_by_text_alone(const Analysis& analysis) {
+    constexpr std::array<std::string_view, 5> working_words{"nextval", "setval", "currval", "lastval", "regclass"};
+    const Reach& reach = analysis.reach;
+    const bool is_plain = analysis.is_single(StatementKind::query) && !analysis.everything && !analysis.names_advisory;
+    return is_plain && !reach.unbounded && !reach.runs_code && reach.by_foreign_key.empty() &&
+           !has_any(reach, working_words);
+}
+
 }  // namespace
 
 StatementKind kind_of_statement(std::string_view statement) {
@@ -183,6 +193,7 @@ Analysis analyse(std::string_view text, const Catalog& catalog) {
     if (statements.size() == 1) analysis.inserted_only = insert_target(statements[0], reach, catalog);
     analysis.only_inserts = !reach.words.contains("update") && !reach.words.contains("delete") &&
                             !reach.words.contains("merge") && !reach.unbounded && reach.by_foreign_key.empty();
+    analysis.has_fixed_locks = locks_by_text_alone(analysis);
     return analysis;
 }
 

@@ -36,6 +36,8 @@ struct Analysis {
     LockModes row_locks = 0;
     /// A table into which plain VALUES are inserted, and which nothing that runs could read; else 0.
     ResourceId inserted_only = 0;
+    /// Which tables it locks, and how, is settled by its text and does not depend on rows: no code, no foreign key.
+    bool has_fixed_locks = false;
     bool only_inserts = false;  ///< It changes no row that was there.
 
     [[nodiscard]] bool is_single(StatementKind kind) const { return statements.size() == 1 && statements[0] == kind; }

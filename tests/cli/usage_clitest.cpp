@@ -45,7 +45,9 @@ TEST_F(Usage, EveryCommandHasHelpThatNamesItAndNothingIsMade) {
                                   {"bench", "append"},
                                   {"bench", "verify"},
                                   {"bench", "claim"},
-                                  {"bench", "quota"}}) {
+                                  {"bench", "quota"},
+                                  {"bench", "lifecycle"},
+                                  {"bench", "race"}}) {
         Arguments arguments = path;
         arguments.emplace_back("--help");
         const ProcessResult result = run(arguments);

@@ -155,6 +155,7 @@ struct BenchVerifyOptions {
     std::int64_t entries = 1000000;
 };
 Exit bench_verify(const Context& context, const BenchVerifyOptions& options);
+Exit bench_race(const Context& context);
 
 struct BenchLifecycleOptions {
     std::int64_t children = 100000;

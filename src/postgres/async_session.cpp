@@ -170,6 +170,12 @@ bool wait_for_any(std::span<const AsyncSession* const> sessions, std::chrono::mi
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(wait_max);
     const timespec limit{seconds.count(),
                          std::chrono::duration_cast<std::chrono::nanoseconds>(wait_max - seconds).count()};
+    // Most answers come sooner than a process that sleeps is woken.
+    constexpr std::chrono::microseconds spin_max(100);
+    const auto spin_until = Clock::now() + std::min(wait_max, spin_max);
+    while (Clock::now() < spin_until) {
+        if (poll(poll_on.data(), poll_on.size(), 0) > 0) return true;
+    }
     return ppoll(poll_on.data(), poll_on.size(), &limit, nullptr) > 0;
 }
 

@@ -152,30 +152,18 @@ std::vector<std::size_t> Conductor::sessions_of(const std::vector<int>& pids, bo
     return sessions;
 }
 
-/// True once the session is known to wait; the report says for whom.
-bool Conductor::look_at_wait(std::size_t session, StepReport& report) {
-    const int pid = players_[session]->pid();
-    const std::vector<int> pids{pid};
-    const auto blockers = watch_.blockers(pids);
-    const auto at = blockers.find(pid);
-    if (at == blockers.end() || at->second.empty()) return false;
-    bool others = false;
-    report.blocked_by = sessions_of(at->second, others);
-    report.verdict = others ? Verdict::blocked_by_others : Verdict::blocked;
-    return true;
-}
-
-void Conductor::begin_wait(std::size_t session, StepReport& report) {
+/// The report of a session that waits, as `view` shows it. It is stopped, where that is allowed.
+StepReport Conductor::begin_wait(std::size_t session, BackendView view) {
     Player& player = *players_[session];
     const Clock::time_point now = Clock::now();
     if (options_.may_stop_backends) stop_process(player.pid());
-    player.note_waiting(watch_.locks(player.pid(), arena_->catalog()));
-    const Verdict verdict = report.verdict;
-    const std::vector<std::size_t> blocked_by = report.blocked_by;
-    report = player.report();
-    report.verdict = verdict;
-    report.blocked_by = blocked_by;
-    waiters_.push_back({session, now, blocked_by});
+    player.note_waiting(std::move(view.locks));
+    StepReport report = player.report();
+    bool others = false;
+    report.blocked_by = sessions_of(view.blocked_by, others);
+    report.verdict = others ? Verdict::blocked_by_others : Verdict::blocked;
+    waiters_.push_back({session, now, report.blocked_by});
+    return report;
 }
 
 /// Follows one session until its step is over or is known to wait. Nobody else runs meanwhile, so a wait for a session
@@ -196,11 +184,12 @@ StepReport Conductor::settle(std::size_t session, bool woken, bool waits_out) {
         }
         patience = std::min(patience * 2, patience_max);
         if (waits_out && Clock::now() - started < timeout_wait_max) continue;
-        StepReport report;
-        const bool waits = look_at_wait(session, report);
+        BackendView view = watch_.view(player.pid(), arena_->catalog());
+        bool others = false;
+        (void)sessions_of(view.blocked_by, others);
         const bool has_waited = Clock::now() - started > options_.others_wait_max;
-        if (waits && (report.verdict == Verdict::blocked || has_waited)) {
-            begin_wait(session, report);
+        if (!view.blocked_by.empty() && (!others || has_waited)) {
+            StepReport report = begin_wait(session, std::move(view));
             report.woken = woken;
             return report;
         }

@@ -60,8 +60,7 @@ class Conductor : public Stage {
     void prepare_players();
     void release_waiters();
     StepReport settle(std::size_t session, bool woken, bool waits_out = false);
-    bool look_at_wait(std::size_t session, StepReport& report);
-    void begin_wait(std::size_t session, StepReport& report);
+    StepReport begin_wait(std::size_t session, BackendView view);
     void wake_the_freed(Event& event);
     std::vector<std::size_t> freed_waiters();
     StepReport run_deadlock_check(std::size_t session);

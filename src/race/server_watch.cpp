@@ -110,13 +110,33 @@ Parameter pid_array(std::span<const int> pids) {
     return Parameter::array(elements);
 }
 
+std::vector<HeldLock> locks_in(const Rows& rows, const Catalog& catalog) {
+    std::vector<HeldLock> locks;
+    for (const Row row : rows) {
+        ResourceId resource = 0;
+        if (row.boolean(0)) {
+            resource = advisory_resource(row);
+        } else {
+            const auto known = catalog.ids.find(static_cast<std::uint64_t>(row.integer(1)));
+            if (known == catalog.ids.end()) continue;  // an index, a toast table, a table made by a step
+            resource = known->second;
+        }
+        locks.push_back({resource, mode_named(row.text(5)), row.boolean(6)});
+    }
+    return locks;
+}
+
+std::vector<Rows> answers_to_queued(Session& session) {
+    Session::Outcome outcome = session.flush();
+    if (outcome.failed) throw ServerError(outcome.failed->report, Recovery::give_up);
+    return std::move(outcome.rows);
+}
+
 }  // namespace
 
 Rows query(Session& session, const Statement& statement, const std::vector<Parameter>& parameters) {
     session.queue(statement, parameters);
-    Session::Outcome outcome = session.flush();
-    if (outcome.failed) throw ServerError(outcome.failed->report, Recovery::give_up);
-    return std::move(outcome.rows.front());
+    return std::move(answers_to_queued(session).front());
 }
 
 ServerWatch::ServerWatch(const std::string& connection)
@@ -132,19 +152,15 @@ std::map<int, std::vector<int>> ServerWatch::blockers(std::span<const int> pids)
 }
 
 std::vector<HeldLock> ServerWatch::locks(int pid, const Catalog& catalog) {
-    std::vector<HeldLock> locks;
-    for (const Row row : query(session_, locks_sql, {pid})) {
-        ResourceId resource = 0;
-        if (row.boolean(0)) {
-            resource = advisory_resource(row);
-        } else {
-            const auto known = catalog.ids.find(static_cast<std::uint64_t>(row.integer(1)));
-            if (known == catalog.ids.end()) continue;  // an index, a toast table, a table made by a step
-            resource = known->second;
-        }
-        locks.push_back({resource, mode_named(row.text(5)), row.boolean(6)});
-    }
-    return locks;
+    return locks_in(query(session_, locks_sql, {pid}), catalog);
+}
+
+BackendView ServerWatch::view(int pid, const Catalog& catalog) {
+    const int pids[] = {pid};
+    session_.queue(blockers_sql, {pid_array(pids)});
+    session_.queue(locks_sql, {pid});
+    const std::vector<Rows> answers = answers_to_queued(session_);
+    return {numbers_in(answers[0].only().text(1)), locks_in(answers[1], catalog)};
 }
 
 void ServerWatch::run_script(const std::string& script) {

@@ -12,6 +12,12 @@
 
 namespace rowlock::race {
 
+/// One backend while its statement is not over.
+struct BackendView {
+    std::vector<int> blocked_by;  ///< None: it does not wait for a lock.
+    std::vector<HeldLock> locks;  ///< Relation and advisory locks; the one that it waits for is not granted.
+};
+
 /// The control connection.
 class ServerWatch {
   public:
@@ -19,6 +25,8 @@ class ServerWatch {
 
     /// Who waits for whom, of these backends.
     [[nodiscard]] std::map<int, std::vector<int>> blockers(std::span<const int> pids);
+    /// Both in one trip: half of the executions of a small scenario have a step that waits.
+    [[nodiscard]] BackendView view(int pid, const Catalog& catalog);
     /// The relation and advisory locks of one backend.
     [[nodiscard]] std::vector<HeldLock> locks(int pid, const Catalog& catalog);
     /// A script of the scenario's own; throws ServerError with the script's fault.

@@ -17,15 +17,15 @@ namespace {
 
 constexpr std::string_view kept_schema = "rowlock_race_kept";
 
-/// Ordinary tables, partitions too, with their writable columns. Nothing else holds rows that DELETE and INSERT could
-/// put back.
+/// Ordinary tables, partitions too, with their writable columns, and partitioned ones, which have no rows of their own.
+/// Nothing else holds rows that DELETE and INSERT could put back.
 constexpr Statement tables_sql{
     "race.tables",
     "SELECT c.oid::int8, format('%I.%I', n.nspname, c.relname),"
     " (SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) FROM pg_attribute"
-    "  WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped AND attgenerated = '')"
+    "  WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped AND attgenerated = ''), c.relkind = 'p'"
     " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
-    " WHERE c.oid >= 16384 AND c.relkind = 'r' AND c.relpersistence <> 't' AND n.nspname <> 'rowlock_race_kept'"
+    " WHERE c.oid >= 16384 AND c.relkind IN ('r', 'p') AND c.relpersistence <> 't' AND n.nspname <> 'rowlock_race_kept'"
     " ORDER BY n.nspname, c.relname"};
 
 constexpr Statement sequences_sql{
@@ -118,20 +118,29 @@ void Arena::run_setups() {
 
 void Arena::read_tables() {
     tables_.clear();
+    partitioned_.clear();
     const Reach reach = reach_of_sessions(*scenario_, catalog_);
     state_text_.clear();
     for (const Row row : query(watch_->session(), tables_sql)) {
         const Table table{std::string(row.text(1)), row.optional_text(2).value_or("")};
-        if (!state_text_.empty()) state_text_ += " UNION ALL ";
-        state_text_ += fmt::format(
-            "SELECT {0}, (SELECT string_agg(r::text, E'\\n' ORDER BY r::text COLLATE \"C\") FROM"
-            " ONLY {1} r)",
-            "'" + table.name + "'", table.name);
+        const bool is_partitioned = row.boolean(3);
+        if (!is_partitioned) {
+            if (!state_text_.empty()) state_text_ += " UNION ALL ";
+            state_text_ += fmt::format(
+                "SELECT {0}, (SELECT string_agg(r::text, E'\\n' ORDER BY r::text COLLATE \"C\") FROM"
+                " ONLY {1} r)",
+                "'" + table.name + "'", table.name);
+        }
         const auto known = catalog_.ids.find(static_cast<std::uint64_t>(row.integer(0)));
         if (known == catalog_.ids.end()) continue;
         const bool reached =
             reach.unbounded || reach.named.contains(known->second) || reach.by_foreign_key.contains(known->second);
-        if (reached) tables_.push_back(table);
+        if (!reached) continue;
+        if (is_partitioned) {
+            partitioned_.push_back(table.name);
+        } else {
+            tables_.push_back(table);
+        }
     }
 }
 
@@ -139,7 +148,8 @@ void Arena::keep_rows() {
     std::string script = fmt::format("CREATE SCHEMA {};", kept_schema);
     fill_text_.clear();
     std::string empty;
-    std::string fill = "SET session_replication_role = replica;";
+    std::string fill;
+    const std::string begin = "SET lock_timeout = 0; SET session_replication_role = replica;";
     for (std::size_t i = 0; i < tables_.size(); ++i) {
         const Table& table = tables_[i];
         const std::string kept = fmt::format("{}.t{}", kept_schema, i);
@@ -155,29 +165,28 @@ void Arena::keep_rows() {
     if (!tables_.empty()) {
         std::string names;
         for (const Table& table : tables_) {
-            names += (names.empty() ? "" : ", ") + table.name;
+            names += (names.empty() ? "ONLY " : ", ONLY ") + table.name;
             fill_text_ += fmt::format("{}SELECT ctid AS place, pg_column_size(r.*) AS bytes FROM ONLY {} r",
                                       fill_text_.empty() ? "" : " UNION ALL ", table.name);
         }
         fill_text_ =
             fmt::format("SELECT coalesce(max(place), '(0,0)'), coalesce(max(bytes), 0)::int8 FROM ({}) f", fill_text_);
-        // One page each, as a rule: giving the file back to the system would cost more than all the rest.
-        vacuum_text_ = "VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF, PROCESS_TOAST OFF) " + names;
+        // A foreign key to or from a partitioned table wants that named, too.
+        for (const std::string& name : partitioned_) names += ", " + name;
+        renew_text_ = begin + "TRUNCATE " + names + ";";
     }
     refill_text_ = fill + sequences + "SET session_replication_role = origin";
-    empty_text_ = "SET lock_timeout = 0; SET session_replication_role = replica;" + empty;
+    empty_text_ = begin + empty;
     reset_rows(true);
 }
 
 /// A query without an order answers in that of the heap, so the heap must be the same each time. It is as long as rows
-/// are only appended, and they are until a page is nearly full: then pruning frees places in the middle, and VACUUM,
-/// which costs more than all the rest of an execution, has to begin a new page.
+/// are only appended, and they are until a page is nearly full: then pruning frees places in the middle, and the files
+/// are begun anew, which costs more than all the rest of an execution. Not by VACUUM: that tells the planner how small
+/// the tables are, and it would scan, and at SERIALIZABLE lock, a table that it reads by its key after the setup.
 /// Source: PostgreSQL's src/backend/access/heap/pruneheap.c, heap_page_prune_opt
-void Arena::reset_rows(bool vacuum) {
-    if (!vacuum || vacuum_text_.empty()) return watch_->run_script(empty_text_ + refill_text_);
-    watch_->run_script(empty_text_);
-    watch_->run_script(vacuum_text_);
-    watch_->run_script(refill_text_);
+void Arena::reset_rows(bool renew) {
+    watch_->run_script((renew ? renew_text_ : empty_text_) + refill_text_);
 }
 
 /// `(0,17)`: the seventeenth place of the first page.
@@ -188,7 +197,7 @@ void Arena::note_fill(const Row& row) {
     row_bytes_max_ = std::max(row_bytes_max_, row.integer(1));
     const bool is_first_page = place.starts_with("(0,");
     const std::int64_t used = is_first_page ? std::atoll(std::string(place.substr(3)).c_str()) : 0;
-    vacuum_is_due_ = !is_first_page || used * (row_bytes_max_ + row_overhead) > page_share;
+    renewal_is_due_ = !is_first_page || used * (row_bytes_max_ + row_overhead) > page_share;
 }
 
 void Arena::reset_by_scripts() {
@@ -206,7 +215,7 @@ void Arena::reset_by_scripts() {
 
 void Arena::reset() {
     if (kind_ == ResetKind::rows) {
-        reset_rows(std::exchange(vacuum_is_due_, true));
+        reset_rows(std::exchange(renewal_is_due_, true));
     } else {
         reset_by_scripts();
     }

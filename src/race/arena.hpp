@@ -65,7 +65,7 @@ class Arena {
     void run_setups();
     void read_tables();
     void keep_rows();
-    void reset_rows(bool vacuum);
+    void reset_rows(bool renew);
     void note_fill(const Row& row);
     void reset_by_scripts();
 
@@ -75,13 +75,14 @@ class Arena {
     ResetKind kind_ = ResetKind::scripts;
     bool catalog_changed_ = false;
     std::vector<Table> tables_;
+    std::vector<std::string> partitioned_;
     std::string empty_text_;
     std::string refill_text_;
-    std::string vacuum_text_;
+    std::string renew_text_;
     std::string state_text_;
     std::string fill_text_;
     std::int64_t row_bytes_max_ = 0;  ///< Of the rows at the ends of executions.
-    bool vacuum_is_due_ = true;
+    bool renewal_is_due_ = true;
 };
 
 }  // namespace rowlock::race

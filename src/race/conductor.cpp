@@ -25,6 +25,8 @@ constexpr milliseconds detector_wait_max{1'000};
 /// A time-out that is to run out does so within this.
 constexpr milliseconds timeout_wait_max{1'000};
 constexpr milliseconds exit_wait_max{5'000};
+/// A signal to a process that sleeps in a queue is answered at once.
+constexpr milliseconds signal_wait_max{50};
 /// An invariant's query waits no longer for a lock.
 constexpr milliseconds invariant_lock_wait{200};
 
@@ -81,6 +83,7 @@ void Conductor::prepare_players() {
             run_as_written(script.setup, script.setup_offset, [&] { player->run_aside(script.setup); });
         }
     }
+    is_prepared_ = true;
 }
 
 void Conductor::restart() {
@@ -90,7 +93,7 @@ void Conductor::restart() {
         if (!player->has_link()) continue;
         if (player->link().in_transaction()) player->run_aside("ROLLBACK");
         const SessionScript& script = player->definition();
-        if (!script.teardown.empty()) {
+        if (is_prepared_ && !script.teardown.empty()) {
             run_as_written(script.teardown, script.teardown_offset, [&] { player->run_aside(script.teardown); });
         }
         if (player->keeps_state()) player->run_aside("DISCARD ALL");
@@ -235,6 +238,22 @@ std::vector<std::size_t> Conductor::freed_waiters() {
     return freed;
 }
 
+/// A waiter that is stopped doesn't hear a cancel or a terminate from another session until it may run.
+void Conductor::let_signals_arrive(Event& event) {
+    for (const Waiter& waiting : std::vector<Waiter>(waiters_)) {
+        if (waiting.session == event.move.session) continue;
+        const Player& player = *players_[waiting.session];
+        if (options_.may_stop_backends) resume_process(player.pid());
+        const AsyncSession* const link[] = {&player.link()};
+        if (wait_for_any(link, signal_wait_max)) {
+            std::erase_if(waiters_, [&](const Waiter& other) { return other.session == waiting.session; });
+            event.reports.push_back(settle(waiting.session, true));
+        } else if (options_.may_stop_backends) {
+            stop_process(player.pid());
+        }
+    }
+}
+
 /// Lets those go on that the event has freed, one at a time. Each may free others, or wait again.
 void Conductor::wake_the_freed(Event& event) {
     for (std::size_t count = 0; count < wakes_max; ++count) {
@@ -277,6 +296,12 @@ StepReport Conductor::run_deadlock_check(std::size_t session) {
     return settle(session, false);
 }
 
+bool Conductor::signals_others(const Move& move) {
+    if (waiters_.empty() || move.kind != Move::Kind::step) return false;
+    const auto& words = analyses_->of(scenario_->sessions[move.session].steps[move.step].sql).reach.words;
+    return words.contains("pg_cancel_backend") || words.contains("pg_terminate_backend");
+}
+
 Event Conductor::perform(const Move& move) {
     Event event;
     event.move = move;
@@ -289,6 +314,7 @@ Event Conductor::perform(const Move& move) {
         event.reports.push_back(settle(move.session, false, runs_out));
         event.may_time_out = !runs_out && timeout != OwnTimeout::none && event.reports.front().is_waiting();
     }
+    if (signals_others(move)) let_signals_arrive(event);
     wake_the_freed(event);
     for (const StepReport& report : event.reports) event.footprint.unite(report.footprint);
     if (move.kind == Move::Kind::deadlock_check) event.footprint.everything = true;

@@ -61,6 +61,8 @@ class Conductor : public Stage {
     void release_waiters();
     StepReport settle(std::size_t session, bool woken, bool waits_out = false);
     StepReport begin_wait(std::size_t session, BackendView view);
+    [[nodiscard]] bool signals_others(const Move& move);
+    void let_signals_arrive(Event& event);
     void wake_the_freed(Event& event);
     std::vector<std::size_t> freed_waiters();
     StepReport run_deadlock_check(std::size_t session);
@@ -77,6 +79,7 @@ class Conductor : public Stage {
     ServerWatch watch_;
     LockSurvey locks_{watch_};
     std::unique_ptr<Arena> arena_;
+    bool is_prepared_ = false;  ///< The sessions' setups have run, so their teardowns have something to undo.
     std::unique_ptr<AnalysisCache> analyses_;
     std::vector<std::unique_ptr<Player>> players_;
     std::vector<Waiter> waiters_;  ///< In order of arrival.

@@ -20,12 +20,15 @@ class PermutationPlayer {
 
     Execution play(const Permutation& permutation) {
         stage_.restart();
-        for (const PermutationElement& element : permutation.elements) {
+        for (std::size_t i = 0; i < permutation.elements.size(); ++i) {
+            const PermutationElement& element = permutation.elements[i];
             if (!element.session) {
                 look();
                 continue;
             }
-            put_off_[*element.session].push_back(element.step);
+            const bool runs_out = has_timeout(*element.session) && nobody_follows(permutation, i);
+            put_off_[*element.session].push_back(
+                {runs_out ? Move::Kind::time_out : Move::Kind::step, *element.session, element.step});
             play_put_off(*element.session);
             play_all_put_off();
         }
@@ -35,6 +38,19 @@ class PermutationPlayer {
     }
 
   private:
+    [[nodiscard]] bool has_timeout(std::size_t session) const {
+        return own_timeout_of(scenario_.sessions[session]) != OwnTimeout::none;
+    }
+
+    /// No other session has a step before this one goes on, so a wait ends only when its time is out.
+    static bool nobody_follows(const Permutation& permutation, std::size_t at) {
+        for (std::size_t next = at + 1; next < permutation.elements.size(); ++next) {
+            const std::optional<std::size_t> session = permutation.elements[next].session;
+            if (session) return session == permutation.elements[at].session;
+        }
+        return true;
+    }
+
     [[nodiscard]] bool is_waiting(std::size_t session) const { return waiting_.contains(session); }
 
     void look() {
@@ -73,10 +89,10 @@ class PermutationPlayer {
     bool play_put_off(std::size_t session) {
         bool any = false;
         while (!put_off_[session].empty() && !is_waiting(session)) {
-            const std::size_t step = put_off_[session].front();
+            const Move move = put_off_[session].front();
             put_off_[session].pop_front();
             if (given_up_.contains(session)) continue;
-            perform({Move::Kind::step, session, step});
+            perform(move);
             any = true;
         }
         return any;
@@ -110,7 +126,7 @@ class PermutationPlayer {
 
     const Scenario& scenario_;
     Stage& stage_;
-    std::vector<std::deque<std::size_t>> put_off_;
+    std::vector<std::deque<Move>> put_off_;
     std::set<std::size_t> waiting_;
     std::set<std::size_t> given_up_;
     Execution execution_;

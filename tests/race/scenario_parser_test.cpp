@@ -76,6 +76,11 @@ TEST(ScenarioParser, ReadsWhatRowlockAdds) {
     EXPECT_FALSE(scenario.permutations[0].elements[1].session.has_value());
 }
 
+TEST(ScenarioParser, TakesCheckInAPermutationForAStepWhereOneIsCalledSo) {
+    const Scenario scenario = parse_scenario("session a step check { SELECT 1 } permutation check", "f.race");
+    EXPECT_TRUE(scenario.permutations[0].elements[0].session.has_value());
+}
+
 TEST(ScenarioParser, NamesLineAndColumnAndShowsTheLine) {
     const std::string said = complaint("session a\n  step x { SELECT 1 }\npermutation x y\n");
     EXPECT_EQ(said, "f.race:3:15: there is no step y\n    permutation x y\n                  ^");

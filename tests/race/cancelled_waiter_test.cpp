@@ -1,0 +1,61 @@
+#include <gtest/gtest.h>
+
+#include "race/check_on_server.hpp"
+#include "race/permutation.hpp"
+#include "race/throwaway_cluster.hpp"
+
+namespace rowlock::race::test {
+namespace {
+
+TEST(CancelledWaiter, HearsOfItWhenItIsSentAndNotWhenItsLockIsFree) {
+    const ThrowawayCluster cluster;
+    const PlayGround ground{.server = cluster.connection()};
+    const Scenario scenario = parse_scenario(R"(
+        setup { CREATE TABLE t (n int); CREATE TABLE waiter (pid int); }
+        session holder
+          step hold { BEGIN; LOCK TABLE t }
+          step cancel { SELECT pg_cancel_backend(pid) FROM waiter }
+          step end { COMMIT }
+        session waiter
+          step tell { INSERT INTO waiter SELECT pg_backend_pid() }
+          step wait { SELECT n FROM t }
+        permutation hold tell wait cancel end
+    )",
+                                             "f.race");
+    const ScenarioDatabase database(ground);
+    Conductor conductor(scenario, database.conductor_options(""));
+    const Execution execution = play_permutation(scenario, scenario.permutations[0], conductor);
+    ASSERT_EQ(execution.events.size(), 5U);
+    const Event& cancel = execution.events[3];
+    ASSERT_EQ(cancel.reports.size(), 2U);
+    EXPECT_EQ(cancel.reports[1].statements.back().sqlstate, "57014");
+    EXPECT_EQ(execution.events[4].reports.size(), 1U);
+}
+
+TEST(CancelledWaiter, RunsIntoItsOwnTimeoutWhereAPermutationLeavesNobodyElseToGoOn) {
+    const ThrowawayCluster cluster;
+    const PlayGround ground{.server = cluster.connection()};
+    const Scenario scenario = parse_scenario(R"(
+        setup { CREATE TABLE t (n int) }
+        session holder
+          step hold { BEGIN; LOCK TABLE t }
+          step end { COMMIT }
+        session waiter
+          step limit { BEGIN; SET LOCAL lock_timeout = '10ms' }
+          step wait { LOCK TABLE t }
+          step rest { ROLLBACK }
+        permutation hold limit wait rest end
+        permutation hold limit wait end rest
+    )",
+                                             "f.race");
+    const ScenarioDatabase database(ground);
+    Conductor conductor(scenario, database.conductor_options(""));
+    const Execution alone = play_permutation(scenario, scenario.permutations[0], conductor);
+    EXPECT_EQ(alone.events[2].reports[0].statements.back().sqlstate, "55P03");
+    const Execution freed = play_permutation(scenario, scenario.permutations[1], conductor);
+    EXPECT_TRUE(freed.events[2].reports[0].is_waiting());
+    EXPECT_EQ(freed.events[3].reports[1].statements.back().sqlstate, "");
+}
+
+}  // namespace
+}  // namespace rowlock::race::test

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -19,11 +20,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Scenario scenario_in(const fs::path& path) {
+std::string text_of(const fs::path& path) {
     std::ifstream file(path);
     std::stringstream text;
     text << file.rdbuf();
-    return parse_scenario(text.str(), path.string());
+    return text.str();
+}
+
+Scenario scenario_in(const fs::path& path) {
+    return parse_scenario(text_of(path), path.string());
 }
 
 std::vector<fs::path> scenario_files(const fs::path& folder) {
@@ -38,7 +43,10 @@ std::vector<fs::path> scenario_files(const fs::path& folder) {
 class Scenarios : public testing::Test {
   protected:
     CheckResult check_file(const fs::path& path, bool symmetry = true) {
-        const Scenario scenario = scenario_in(path);
+        return check_scenario(scenario_in(path), symmetry);
+    }
+
+    CheckResult check_scenario(const Scenario& scenario, bool symmetry = true) {
         const OwnDatabase database(cluster_.connection(), "rowlock_scenarios");
         ConductorOptions options;
         options.connection = database.connection();
@@ -88,11 +96,31 @@ TEST_F(Scenarios, HaveTheFiguresOfTheDesign) {
     expect("lock-order-twin", 8, 4, false);
 }
 
+TEST_F(Scenarios, HaveTheFiguresOfTheDesignForMoreWriters) {
+    const std::string twin = text_of(fs::path(ROWLOCK_SCENARIOS) / "numbers-max-plus-one-twin.race");
+    const auto expect = [&](int writers, std::size_t traces, std::size_t broken, bool symmetry) {
+        std::string text = twin;
+        text.replace(text.find("writer * 2"), 10, fmt::format("writer * {}", writers));
+        const CheckResult result = check_scenario(parse_scenario(text, "f.race"), symmetry);
+        EXPECT_TRUE(result.summary.exhausted);
+        EXPECT_EQ(result.summary.executions, traces) << writers << (symmetry ? " with symmetry" : "");
+        EXPECT_EQ(result.broken, broken) << writers << (symmetry ? " with symmetry" : "");
+    };
+    // Without symmetry each trace counts once for each order of the writers.
+    expect(3, 114, 108, false);
+    expect(3, 19, 18, true);
+    expect(4, 205, 204, true);
+}
+
+/// ROWLOCK_SAME_BYTES_RUNS: of each scenario.
 TEST_F(Scenarios, GiveTheSameBytesEveryTime) {
-    const fs::path path = fs::path(ROWLOCK_SCENARIOS) / "lock-order-twin.race";
-    const Scenario scenario = scenario_in(path);
-    const std::string first = report_json(scenario, check_file(path));
-    for (int i = 0; i < 5; ++i) EXPECT_EQ(report_json(scenario, check_file(path)), first);
+    const char* const wanted = std::getenv("ROWLOCK_SAME_BYTES_RUNS");  // NOLINT(concurrency-mt-unsafe)
+    const int runs = wanted == nullptr ? 2 : std::atoi(wanted);
+    for (const fs::path& path : scenario_files(ROWLOCK_SCENARIOS)) {
+        const Scenario scenario = scenario_in(path);
+        const std::string first = report_json(scenario, check_file(path));
+        for (int run = 1; run < runs; ++run) ASSERT_EQ(report_json(scenario, check_file(path)), first) << path << run;
+    }
 }
 
 }  // namespace

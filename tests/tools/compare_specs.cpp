@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -173,8 +174,11 @@ std::string difference(const Outcome& expected, const Outcome& ours, const std::
             const bool same = steps[i].result == own->second[i].result ||
                               (i + 1 == steps.size() && steps[i].result.starts_with(own->second[i].result));
             if (steps[i].step != own->second[i].step || !same) {
-                return fmt::format("step {}: expected \"{:.70}\", got \"{:.70}\"", steps[i].step, steps[i].result,
-                                   own->second[i].result);
+                const std::string& a = steps[i].result;
+                const std::string& b = own->second[i].result;
+                const auto parts = std::ranges::mismatch(a, b);
+                return fmt::format("step {}: expected \"…{:.90}\", got \"…{:.90}\"", steps[i].step,
+                                   std::string(parts.in1, a.end()), std::string(parts.in2, b.end()));
             }
         }
     }
@@ -337,6 +341,9 @@ int main(int argc, char** argv) {
         fmt::print(stderr, "compare_specs SPECS EXPECTED: the two folders of PostgreSQL's src/test/isolation\n");
         return 2;
     }
+    // As PostgreSQL's own test driver has them.
+    setenv("PGDATESTYLE", "Postgres, MDY", 1);
+    setenv("PGTZ", "PST8PDT", 1);
     try {
         return rowlock::race::run(argv[1], argv[2]);
     } catch (const std::exception& fault) {

@@ -59,6 +59,9 @@ void add_lifecycle_commands(CLI::App& app, const Context& context, LifecycleOpti
     retire->add_option("ids", options.ids, "Keys of parents")->type_name("KEY");
     retire->add_option("--where", options.where, "Or those that a condition picks, in SQL")->type_name("CONDITION");
     retire->add_flag("--no-wait", options.no_wait, "Skip a parent that is locked at once");
+    retire->add_option("--together", options.together, "Parents in one transaction, for fewer commits. Default: 1")
+        ->check(CLI::Range(1, 10'000).description(""))
+        ->type_name("N");
     add("revive", "Open retired parents again, without their children", lifecycle_revive)
         ->add_option("ids", options.ids, "Keys of parents")
         ->type_name("KEY");

@@ -84,7 +84,7 @@ class LifecycleCall {
         const LockWait wait = transaction_.lock_wait_max();
         const Query gate = statements_.gate(lock, wait, key);
         const Query row = statements_.lock_parent(lock, wait, parent(key));
-        note(parent_lock_class, key, static_cast<int>(lock));
+        note(parent_lock_class, key, static_cast<int>(lock), wait.waits());
         const std::vector<Rows> answers = transaction_.execute_all({gate, row}, where_);
         if (!wait.waits() && !answers[0].only().boolean(0)) throw busy_at_once(gate, key, where_);
         if (!answers[1].empty()) return answers[1].only().boolean(0) ? ParentState::retired : ParentState::live;
@@ -96,11 +96,12 @@ class LifecycleCall {
 
     Rows execute(const Query& query) { return transaction_.execute(query.statement, query.parameters, where_); }
 
-    /// Before the lock is asked for: what comes of the wrong order is a wait that never ends.
-    void note(std::string_view lock_class, const RowKey& key, int strength) {
+    /// Before the lock is asked for: what comes of the wrong order is a wait that never ends. Who doesn't wait may ask in
+    /// any order.
+    void note(std::string_view lock_class, const RowKey& key, int strength, bool may_wait = true) {
         Transaction::State& state = transaction_.state();
         const std::string& relation = statements_.child_table();
-        if (lock_class == parent_lock_class) check_order(state, relation, key, strength);
+        if (lock_class == parent_lock_class && may_wait) check_order(state, relation, key, strength);
         Acquisition acquisition{lock_class, key.text(), where_, relation, strength, std::make_shared<char>()};
         state.acquisitions.push_back(std::move(acquisition));
     }

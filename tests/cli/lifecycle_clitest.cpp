@@ -31,7 +31,7 @@ TEST_F(LifecycleCommand, RetiresByKeyAndByConditionAndIsDoneTheSecondTime) {
     ProcessResult result = lifecycle("retire", {"1", "2"});
     EXPECT_EQ(result.output, "retired 2 parents with 2 children (2 candidate)\n") << result.errors;
     EXPECT_EQ(result.exit_code, 0);
-    result = lifecycle("retire", {"--where", "id <= 5"});
+    result = lifecycle("retire", {"--where", "id <= 5", "--together", "3"});
     EXPECT_EQ(result.output, "retired 3 parents with 3 children (3 candidate)\n") << result.errors;
     result = lifecycle("retire", {"1"});
     EXPECT_EQ(result.output, "retired 0 parents with 0 children, 1 already retired\n");

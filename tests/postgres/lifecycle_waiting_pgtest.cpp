@@ -307,6 +307,37 @@ TEST_F(RetireEach, GoesOnPastAParentThatIsHeldAndSucceedsOnItTheNextTime) {
     EXPECT_EQ(violations(), "0");
 }
 
+TEST_F(RetireEach, SharesTransactionsAndLeavesWhatIsHeldOrFailsToOneOfItsOwn) {
+    static_cast<void>(documents());
+    std::vector<RowKey> parents = parents_;
+    parents[3] = RowKey("not a number");
+    RetireBatchOptions options;
+    options.policy.lock_wait_max = 100ms;
+    options.parents_per_transaction = 100;
+    std::size_t told = 0;
+    options.progress = [&](std::size_t, const RetireReport&) { ++told; };
+    RetireReport report;
+    server_.execute(
+        "CREATE TABLE seen (xact xid8);"
+        "CREATE FUNCTION note_xact() RETURNS trigger LANGUAGE plpgsql AS"
+        " 'BEGIN INSERT INTO seen VALUES (pg_current_xact_id()); RETURN NULL; END';"
+        "CREATE TRIGGER note_xact AFTER UPDATE ON document EXECUTE FUNCTION note_xact()");
+    database_.transact({}, [&](Transaction& holder) {
+        holder.execute({"test.hold", "SELECT FROM document WHERE id = 250 FOR SHARE"});
+        report = retire_each(beside_, documents(), parents, options);
+    });
+    EXPECT_EQ(told, 5U);
+    EXPECT_EQ(report.done.size(), 498U);
+    ASSERT_EQ(report.busy.size(), 1U);
+    EXPECT_EQ(report.busy[0].parent, RowKey(250));
+    EXPECT_EQ(report.busy[0].blockers.size(), 1U);
+    ASSERT_EQ(report.failed.size(), 1U);
+    EXPECT_THAT(report.failed[0].reason, testing::HasSubstr("22P02"));
+    EXPECT_EQ(value("SELECT count(*) FROM document WHERE status = 'rejected'"), "498");
+    EXPECT_EQ(value("SELECT count(DISTINCT xact) FROM seen"), "5");
+    EXPECT_EQ(violations(), "0");
+}
+
 TEST_F(RetireEach, ReportsWhatIsMissingWhatFailsAndWhatWasNotTried) {
     RetireBatchOptions options;
     int asked = 0;

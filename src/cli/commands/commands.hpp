@@ -102,6 +102,7 @@ struct LifecycleOptions {
     std::string where;
     int wait_ms = 3000;
     bool no_wait = false;
+    std::size_t together = 1;
 };
 Exit lifecycle_print_sql(const Context& context, const LifecycleOptions& options);
 Exit lifecycle_install(const Context& context, const LifecycleOptions& options);

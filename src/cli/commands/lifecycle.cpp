@@ -199,6 +199,7 @@ Exit lifecycle_retire(const Context& context, const LifecycleOptions& options) {
     Interruption interruption;
     RetireBatchOptions batch;
     batch.policy = policy_of(options);
+    batch.parents_per_transaction = options.together;
     batch.is_interrupted = [&] { return interruption.has_come(); };
     batch.progress = [&](std::size_t tried, const RetireReport& report) {
         progress.show(fmt::format("{} of {} parents, {} busy", tried, parents.size(), report.busy.size()));

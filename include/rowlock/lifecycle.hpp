@@ -231,9 +231,9 @@ struct RetireReport {
 struct RetireBatchOptions {
     /// Of each parent's transaction: tenant, limits, retries.
     TransactionPolicy policy{};
-    /// How many parents share a transaction, each behind a savepoint: fewer commits, but what is locked stays locked until
-    /// the last of them is done. So nobody is waited for there: a parent that is held, or fails, gets a transaction of
-    /// its own afterwards, with the whole limit.
+    /// How many parents share a transaction, each behind a savepoint: fewer commits, but what is locked stays locked
+    /// until the last of them is done. So nobody is waited for there: a parent that is held, or fails, gets a
+    /// transaction of its own afterwards, with the whole limit.
     std::size_t parents_per_transaction = 1;
     /// Told after each parent, or after each transaction that several share.
     std::function<void(std::size_t tried, const RetireReport& so_far)> progress{};
@@ -241,9 +241,10 @@ struct RetireBatchOptions {
     std::function<bool()> is_interrupted{};
 };
 
-/// Retires each parent, in a transaction of its own unless the options say otherwise. One that is busy is skipped and reported with whoever is in the
-/// way, one that fails is reported: the batch goes on. Run it again with what is left; parents that were retired by
-/// then are no-ops. Throws only what concerns the batch as a whole: ConnectionError, CommitOutcomeUnknown.
+/// Retires each parent, in a transaction of its own unless the options say otherwise. One that is busy is skipped and
+/// reported with whoever is in the way, one that fails is reported: the batch goes on. Run it again with what is left;
+/// parents that were retired by then are no-ops. Throws only what concerns the batch as a whole: ConnectionError,
+/// CommitOutcomeUnknown.
 [[nodiscard]] RetireReport retire_each(Database& database, const Lifecycle& lifecycle, std::span<const RowKey> parents,
                                        const RetireBatchOptions& options);
 

@@ -96,8 +96,8 @@ class LifecycleCall {
 
     Rows execute(const Query& query) { return transaction_.execute(query.statement, query.parameters, where_); }
 
-    /// Before the lock is asked for: what comes of the wrong order is a wait that never ends. Who doesn't wait may ask in
-    /// any order.
+    /// Before the lock is asked for: what comes of the wrong order is a wait that never ends. Who doesn't wait may ask
+    /// in any order.
     void note(std::string_view lock_class, const RowKey& key, int strength, bool may_wait = true) {
         Transaction::State& state = transaction_.state();
         const std::string& relation = statements_.child_table();

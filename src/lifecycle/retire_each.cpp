@@ -37,6 +37,10 @@ class RetireBatch {
         RowKey parent;
         RetireOutcome outcome;
     };
+    struct Together {
+        std::vector<Retired> retired;
+        std::vector<RowKey> left;
+    };
 
     void retire_alone(const RowKey& parent) {
         TransactionPolicy policy = options_.policy;
@@ -56,27 +60,29 @@ class RetireBatch {
     std::vector<RowKey> retire_together(std::span<const RowKey> parents) {
         TransactionPolicy policy = options_.policy;
         policy.lock_wait_max = LockWait::no_wait();
-        std::vector<Retired> retired;
-        std::vector<RowKey> left;
+        Together together;
         try {
-            database_.transact(policy, [&](Transaction& transaction) {
-                retired.clear();
-                left.clear();
-                for (const RowKey& parent : parents) {
-                    if (auto outcome = try_in_savepoint(transaction, parent)) {
-                        retired.push_back({parent, std::move(*outcome)});
-                    } else {
-                        left.push_back(parent);
-                    }
-                }
-            });
+            together = database_.transact(
+                policy, [&](Transaction& transaction) { return try_in_savepoints(transaction, parents); });
         } catch (const Busy&) {
             return {parents.begin(), parents.end()};
         } catch (const ServerError&) {
             return {parents.begin(), parents.end()};
         }
-        for (Retired& one : retired) add(std::move(one));
-        return left;
+        for (Retired& one : together.retired) add(std::move(one));
+        return std::move(together.left);
+    }
+
+    Together try_in_savepoints(Transaction& transaction, std::span<const RowKey> parents) {
+        Together together;
+        for (const RowKey& parent : parents) {
+            if (auto outcome = try_in_savepoint(transaction, parent)) {
+                together.retired.push_back({parent, std::move(*outcome)});
+            } else {
+                together.left.push_back(parent);
+            }
+        }
+        return together;
     }
 
     std::optional<RetireOutcome> try_in_savepoint(Transaction& transaction, const RowKey& parent) {

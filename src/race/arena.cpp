@@ -33,6 +33,11 @@ constexpr Statement sequences_sql{
     "SELECT format('SELECT setval(%L, %s, %L)', format('%I.%I', schemaname, sequencename),"
     " coalesce(last_value, start_value), last_value IS NOT NULL) FROM pg_sequences"};
 
+constexpr Statement shifted_sequences_sql{
+    "race.shifted_sequences",
+    "SELECT format('SELECT setval(%L, %s)', format('%I.%I', schemaname, sequencename),"
+    " coalesce(last_value, start_value) + $1) FROM pg_sequences"};
+
 constexpr Statement others_sql{
     "race.other_relations",
     "SELECT EXISTS (SELECT 1 FROM pg_class WHERE oid >= 16384 AND relkind IN ('m', 'f'))"
@@ -103,6 +108,9 @@ Arena::Arena(const Scenario& scenario, ServerWatch& watch) : scenario_(&scenario
     run_setups();
     catalog_ = read_catalog(watch_->session());
     read_tables();
+    if (scenario.invariants.empty() && scenario.oracle != OracleUnit::off) {
+        shapes_ = read_table_shapes(watch_->session());
+    }
     if (rows_suffice(scenario) && !query(watch_->session(), others_sql).only().boolean(0)) {
         keep_rows();
         kind_ = ResetKind::rows;
@@ -218,6 +226,10 @@ void Arena::reset() {
         reset_rows(std::exchange(renewal_is_due_, true));
     } else {
         reset_by_scripts();
+    }
+    if (sequence_shift_ == 0) return;
+    for (const Row row : query(watch_->session(), shifted_sequences_sql, {sequence_shift_})) {
+        watch_->run_script(std::string(row.text(0)));
     }
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "race/catalog.hpp"
+#include "race/invented_values.hpp"
 #include "race/scenario.hpp"
 #include "race/server_watch.hpp"
 
@@ -50,6 +51,10 @@ class Arena {
     /// A setup that ran again made new tables, with new oids: true once after it did.
     [[nodiscard]] bool take_catalog_change() { return std::exchange(catalog_changed_, false); }
     [[nodiscard]] ResetKind kind() const noexcept { return kind_; }
+    /// For the serial oracle; empty where there is none.
+    [[nodiscard]] const TableShapes& shapes() const noexcept { return shapes_; }
+    /// From the next reset on, every sequence begins so much later than the setup left it.
+    void shift_sequences(std::int64_t shift) { sequence_shift_ = shift; }
     /// Adds the end state's questions to the control connection's pipeline: `state_of` takes their answers, which are
     /// the last ones of the flush.
     void queue_state();
@@ -72,6 +77,8 @@ class Arena {
     const Scenario* scenario_;
     ServerWatch* watch_;
     Catalog catalog_;
+    TableShapes shapes_;
+    std::int64_t sequence_shift_ = 0;
     ResetKind kind_ = ResetKind::scripts;
     bool catalog_changed_ = false;
     std::vector<Table> tables_;

@@ -28,7 +28,6 @@ constexpr milliseconds exit_wait_max{5'000};
 /// A signal to a process that sleeps in a queue is answered at once.
 constexpr milliseconds signal_wait_max{50};
 /// An invariant's query waits no longer for a lock.
-constexpr milliseconds invariant_lock_wait{200};
 
 std::vector<std::pair<std::string, std::string>> settings_of(const ConductorOptions& options) {
     std::vector<std::pair<std::string, std::string>> settings{{"application_name", "rowlock race"}};
@@ -44,6 +43,7 @@ std::vector<std::pair<std::string, std::string>> settings_of(const ConductorOpti
 Conductor::Conductor(const Scenario& scenario, ConductorOptions options)
     : scenario_(&scenario), options_(std::move(options)), watch_(options_.connection) {
     arena_ = std::make_unique<Arena>(scenario, watch_);
+    referee_ = std::make_unique<Referee>(scenario, watch_, *arena_);
     forget_analyses();
     for (std::size_t i = 0; i < scenario.sessions.size(); ++i) {
         auto settings = settings_of(options_);
@@ -318,74 +318,12 @@ Event Conductor::perform(const Move& move) {
     wake_the_freed(event);
     for (const StepReport& report : event.reports) event.footprint.unite(report.footprint);
     if (move.kind == Move::Kind::deadlock_check) event.footprint.everything = true;
-    look_at_invariants(event);
+    event.violated = referee_->broken(Referee::Which::always);
     return event;
 }
 
-namespace {
-
-Statement invariant_statement(const Invariant& invariant) {
-    return {"race.invariant", invariant.sql};
-}
-
-void read_rows(const Rows& rows, InvariantAnswer& answer) {
-    for (std::size_t column = 0; column < rows.columns(); ++column) {
-        answer.columns.emplace_back(rows.column_name(column));
-    }
-    for (const Row row : rows) {
-        std::vector<std::optional<std::string>> values;
-        for (std::size_t column = 0; column < rows.columns(); ++column) values.push_back(row.optional_text(column));
-        answer.rows.push_back(std::move(values));
-    }
-}
-
-}  // namespace
-
-InvariantAnswer Conductor::ask(std::size_t index) {
-    InvariantAnswer answer;
-    answer.invariant = index;
-    try {
-        watch_.run_script(fmt::format("SET lock_timeout = {}", invariant_lock_wait.count()));
-        read_rows(query(watch_.session(), invariant_statement(scenario_->invariants[index])), answer);
-    } catch (const ServerError& error) {
-        answer.readable = false;
-        answer.problem = error.what();
-    }
-    return answer;
-}
-
-/// All questions in one round trip; false where one of them failed, and nothing is known of those behind it.
-bool Conductor::ask_at_once(Ending& ending) {
-    static const std::string limit = fmt::format("SET lock_timeout = {}", invariant_lock_wait.count());
-    const std::vector<Invariant>& invariants = scenario_->invariants;
-    watch_.session().queue({"race.lock_timeout", limit}, {});
-    for (const Invariant& invariant : invariants) watch_.session().queue(invariant_statement(invariant), {});
-    arena_->queue_state();
-    const Session::Outcome outcome = watch_.session().flush();
-    if (outcome.failed) return false;
-    for (std::size_t i = 0; i < invariants.size(); ++i) {
-        ending.answers.push_back({.invariant = i});
-        read_rows(outcome.rows[1 + i], ending.answers.back());
-    }
-    ending.final_state = arena_->state_of(std::span(outcome.rows).subspan(1 + invariants.size()));
-    return true;
-}
-
-void Conductor::look_at_invariants(Event& event) {
-    for (std::size_t i = 0; i < scenario_->invariants.size(); ++i) {
-        if (!scenario_->invariants[i].always) continue;
-        const InvariantAnswer answer = ask(i);
-        if (answer.readable && !answer.rows.empty()) event.violated.push_back(scenario_->invariants[i].name);
-    }
-}
-
 std::vector<std::string> Conductor::look() {
-    std::vector<std::string> violated;
-    for (std::size_t i = 0; i < scenario_->invariants.size(); ++i) {
-        const InvariantAnswer answer = ask(i);
-        if (answer.readable && !answer.rows.empty()) violated.push_back(scenario_->invariants[i].name);
-    }
-    return violated;
+    return referee_->broken(Referee::Which::all);
 }
 
 std::vector<LockLine> Conductor::held_locks() {
@@ -413,12 +351,7 @@ Ending Conductor::finish() {
             if (waiters_.empty()) player->run_aside("ROLLBACK");
         }
     }
-    if (ask_at_once(ending)) return ending;
-    for (std::size_t i = 0; i < scenario_->invariants.size(); ++i) ending.answers.push_back(ask(i));
-    // A session that waits for ever may hold the tables.
-    arena_->queue_state();
-    const Session::Outcome state = watch_.session().flush();
-    if (!state.failed) ending.final_state = arena_->state_of(state.rows);
+    referee_->note_end(ending);
     return ending;
 }
 

@@ -12,6 +12,7 @@
 #include "race/arena.hpp"
 #include "race/lock_survey.hpp"
 #include "race/player.hpp"
+#include "race/referee.hpp"
 #include "race/scenario.hpp"
 #include "race/server_watch.hpp"
 #include "race/stage.hpp"
@@ -44,7 +45,7 @@ class Conductor : public Stage {
     std::vector<LockLine> held_locks() override;
     Ending finish() override;
 
-    [[nodiscard]] const Arena& arena() const noexcept { return *arena_; }
+    [[nodiscard]] Arena& arena() noexcept { return *arena_; }
 
   private:
     using Clock = std::chrono::steady_clock;
@@ -70,15 +71,13 @@ class Conductor : public Stage {
     [[nodiscard]] std::vector<std::size_t> deadlocked() const;
     [[nodiscard]] Waiter* waiter(std::size_t session);
     [[nodiscard]] std::vector<std::size_t> sessions_of(const std::vector<int>& pids, bool& others) const;
-    void look_at_invariants(Event& event);
-    InvariantAnswer ask(std::size_t invariant);
-    bool ask_at_once(Ending& ending);
 
     const Scenario* scenario_;
     ConductorOptions options_;
     ServerWatch watch_;
     LockSurvey locks_{watch_};
     std::unique_ptr<Arena> arena_;
+    std::unique_ptr<Referee> referee_;
     bool is_prepared_ = false;  ///< The sessions' setups have run, so their teardowns have something to undo.
     std::unique_ptr<AnalysisCache> analyses_;
     std::vector<std::unique_ptr<Player>> players_;

@@ -90,16 +90,6 @@ ResourceId advisory_resource(const Row& row) {
     return (ResourceId{1} << 63U) | ((part(4) << 62U) ^ key);
 }
 
-std::vector<int> numbers_in(std::string_view text) {
-    std::vector<int> numbers;
-    for (std::size_t at = 0; at < text.size();) {
-        const std::size_t end = std::min(text.find(' ', at), text.size());
-        numbers.push_back(std::stoi(std::string(text.substr(at, end - at))));
-        at = end + 1;
-    }
-    return numbers;
-}
-
 ResourceId relation_id(std::string_view name) {
     return fnv1a_64(name) & ~(ResourceId{1} << 63U);
 }
@@ -133,6 +123,16 @@ std::vector<Rows> answers_to_queued(Session& session) {
 }
 
 }  // namespace
+
+std::vector<int> numbers_in(std::string_view text) {
+    std::vector<int> numbers;
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t end = std::min(text.find(' ', at), text.size());
+        numbers.push_back(std::stoi(std::string(text.substr(at, end - at))));
+        at = end + 1;
+    }
+    return numbers;
+}
 
 Rows query(Session& session, const Statement& statement, const std::vector<Parameter>& parameters) {
     session.queue(statement, parameters);

@@ -4,6 +4,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "postgres/session.hpp"
@@ -37,6 +38,9 @@ class ServerWatch {
   private:
     Session session_;
 };
+
+/// What array_to_string makes of an array of numbers.
+[[nodiscard]] std::vector<int> numbers_in(std::string_view text);
 
 /// Reads what there is after the setup.
 [[nodiscard]] Catalog read_catalog(Session& session);

@@ -7,6 +7,8 @@
 #include <cctype>
 #include <charconv>
 
+#include "base/lines.hpp"
+
 namespace rowlock {
 
 namespace {
@@ -15,17 +17,6 @@ constexpr std::string_view socket_name = ".s.PGSQL.5432";
 /// The kernel's room for a socket's path, less the closing zero byte.
 constexpr std::size_t socket_path_max = sizeof(sockaddr_un::sun_path) - 1;
 constexpr std::size_t state_line = 7;
-
-std::vector<std::string_view> lines_of(std::string_view text) {
-    std::vector<std::string_view> lines;
-    while (!text.empty()) {
-        const std::size_t end = text.find('\n');
-        lines.push_back(text.substr(0, end));
-        if (end == std::string_view::npos) break;
-        text.remove_prefix(end + 1);
-    }
-    return lines;
-}
 
 std::string_view trimmed(std::string_view text) {
     constexpr std::string_view blanks = " \t\r";

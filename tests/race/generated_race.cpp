@@ -42,7 +42,7 @@ CheckResult RaceRunner::check_text(const std::string& text, bool stop_at_first) 
     CheckOptions options;
     options.time_max = std::chrono::minutes(5);
     options.stop_at_first = stop_at_first;
-    return check(scenario, conductor, oracle_objection(scenario, conductor.arena().catalog()), options);
+    return check(scenario, conductor, oracle_objection(scenario, conductor), options);
 }
 
 std::size_t RaceRunner::expect_holds(const std::string& name, const std::string& text) {

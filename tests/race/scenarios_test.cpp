@@ -54,7 +54,7 @@ class Scenarios : public testing::Test {
         CheckOptions check_options;
         check_options.symmetry = symmetry;
         check_options.time_max = std::chrono::minutes(5);
-        return check(scenario, conductor, oracle_objection(scenario, conductor.arena().catalog()), check_options);
+        return check(scenario, conductor, oracle_objection(scenario, conductor), check_options);
     }
 
     ThrowawayCluster cluster_;

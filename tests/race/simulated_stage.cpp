@@ -176,6 +176,7 @@ Ending SimulatedStage::finish() {
     // Sessions that are alike are not told apart.
     if (alike_) std::ranges::sort(told);
     for (const std::string& text : told) ending.final_state += "/ " + text;
+    ending.serial_state = ending.final_state;
     return ending;
 }
 

@@ -292,8 +292,9 @@ class Comparison {
             if (reason.empty()) break;
         }
         ++(reason.empty() ? count.same_sets : count.different_sets);
-        fmt::print("{}  {}: {} executions for {} permutations{}{}\n", reason.empty() ? "explored     " : "different    ",
-                   name, summary.executions + summary.abandoned, played, reason.empty() ? "" : ": ", reason);
+        fmt::print("{}  {}: {} executions for {} permutations{}{}\n",
+                   reason.empty() ? "explored     " : "different    ", name, summary.executions + summary.abandoned,
+                   played, reason.empty() ? "" : ": ", reason);
     }
 
     /// Which steps waited is left out: that differs between interleavings with the same outcome.
@@ -324,12 +325,13 @@ int run(const fs::path& specs, const fs::path& expected) {
     std::ranges::sort(paths);
     for (const fs::path& path : paths) comparison.compare(path);
     const Count& count = comparison.count;
-    fmt::print("{} permutations the same, {} different ({:.1f}% the same); {} specs not supported\n"
-               "{} specs without permutations have the same outcomes, {} have not\n",
-               count.same, count.different,
-               100.0 * static_cast<double>(count.same) /
-                   static_cast<double>(std::max<std::size_t>(count.same + count.different, 1)),
-               count.unsupported, count.same_sets, count.different_sets);
+    fmt::print(
+        "{} permutations the same, {} different ({:.1f}% the same); {} specs not supported\n"
+        "{} specs without permutations have the same outcomes, {} have not\n",
+        count.same, count.different,
+        100.0 * static_cast<double>(count.same) /
+            static_cast<double>(std::max<std::size_t>(count.same + count.different, 1)),
+        count.unsupported, count.same_sets, count.different_sets);
     return count.different + count.different_sets + count.unsupported == 0 ? 0 : 1;
 }
 

@@ -30,7 +30,7 @@ struct BenchScenario {
     std::string_view text;
 };
 
-constexpr BenchScenario scenarios[] = {
+constexpr BenchScenario compared_scenarios[] = {
     {"lost update, key access, 2 x 4", 1.5, R"(
 setup { CREATE TABLE stock(id int PRIMARY KEY, n int NOT NULL); INSERT INTO stock VALUES (1, 5), (2, 5); }
 teardown { DROP TABLE stock; }
@@ -120,7 +120,7 @@ class RaceBench {
             print_note("isolationtester is not installed (Debian: postgresql-client-15), so there is no comparison");
         }
         show_round_trip();
-        for (const BenchScenario& scenario : scenarios) compare(scenario, peer);
+        for (const BenchScenario& scenario : compared_scenarios) compare(scenario, peer);
         explore_copies(3, 300);
         explore_copies(4, 3'000);
         if (context_.globals.json) print_line(json_array(lines_));

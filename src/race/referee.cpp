@@ -1,0 +1,86 @@
+#include "race/referee.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "rowlock/error.hpp"
+
+namespace rowlock::race {
+
+namespace {
+
+constexpr std::chrono::milliseconds invariant_lock_wait{200};
+
+Statement invariant_statement(const Invariant& invariant) {
+    return {"race.invariant", invariant.sql};
+}
+
+void read_rows(const Rows& rows, InvariantAnswer& answer) {
+    for (std::size_t column = 0; column < rows.columns(); ++column) {
+        answer.columns.emplace_back(rows.column_name(column));
+    }
+    for (const Row row : rows) {
+        std::vector<std::optional<std::string>> values;
+        for (std::size_t column = 0; column < rows.columns(); ++column) values.push_back(row.optional_text(column));
+        answer.rows.push_back(std::move(values));
+    }
+}
+
+}  // namespace
+
+InvariantAnswer Referee::ask(std::size_t index) {
+    InvariantAnswer answer;
+    answer.invariant = index;
+    try {
+        watch_->run_script(fmt::format("SET lock_timeout = {}", invariant_lock_wait.count()));
+        read_rows(query(watch_->session(), invariant_statement(scenario_->invariants[index])), answer);
+    } catch (const ServerError& error) {
+        answer.readable = false;
+        answer.problem = error.what();
+    }
+    return answer;
+}
+
+void Referee::note_state(Ending& ending, std::span<const Rows> answers) {
+    ending.final_state = arena_->state_of(answers);
+    ending.serial_state = without_invented_values(ending.final_state, arena_->shapes());
+}
+
+/// All questions in one round trip; false where one of them failed, and nothing is known of those behind it.
+bool Referee::ask_at_once(Ending& ending) {
+    static const std::string limit = fmt::format("SET lock_timeout = {}", invariant_lock_wait.count());
+    const std::vector<Invariant>& invariants = scenario_->invariants;
+    watch_->session().queue({"race.lock_timeout", limit}, {});
+    for (const Invariant& invariant : invariants) watch_->session().queue(invariant_statement(invariant), {});
+    arena_->queue_state();
+    const Session::Outcome outcome = watch_->session().flush();
+    if (outcome.failed) return false;
+    for (std::size_t i = 0; i < invariants.size(); ++i) {
+        ending.answers.push_back({.invariant = i});
+        read_rows(outcome.rows[1 + i], ending.answers.back());
+    }
+    note_state(ending, std::span(outcome.rows).subspan(1 + invariants.size()));
+    return true;
+}
+
+std::vector<std::string> Referee::broken(Which which) {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < scenario_->invariants.size(); ++i) {
+        if (which == Which::always && !scenario_->invariants[i].always) continue;
+        const InvariantAnswer answer = ask(i);
+        if (answer.readable && !answer.rows.empty()) names.push_back(scenario_->invariants[i].name);
+    }
+    return names;
+}
+
+void Referee::note_end(Ending& ending) {
+    if (ask_at_once(ending)) return;
+    for (std::size_t i = 0; i < scenario_->invariants.size(); ++i) ending.answers.push_back(ask(i));
+    // A session that waits for ever may hold the tables.
+    arena_->queue_state();
+    const Session::Outcome state = watch_->session().flush();
+    if (!state.failed) note_state(ending, state.rows);
+}
+
+}  // namespace rowlock::race

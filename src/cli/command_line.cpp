@@ -52,6 +52,7 @@ struct Words {
     AppendOptions append;
     ListOptions list;
     VerifyCommandOptions verify;
+    StatusOptions status;
     DemoOptions demo;
     RaceOptions race;
     BenchAppendOptions bench_append;
@@ -192,6 +193,11 @@ void add_log(CLI::App& app, Words& words) {
                     [&] { return verify(context, words.verify); });
     verifying->add_option("--tenant", words.verify.tenant, "Whose log")->type_name("NAME");
     verifying->add_flag("--all", words.verify.all, "Every tenant");
+
+    add_command(app, words.chosen, "status",
+                "The ledger at a glance: entries, bloat, who holds locks and who waits for whom",
+                [&] { return show_status(context, words.status); })
+        ->add_flag("--prometheus", words.status.prometheus, "Print metrics for Prometheus");
 }
 
 void add_shows(CLI::App& app, Words& words) {

@@ -47,6 +47,7 @@ TEST_F(Usage, EveryCommandHasHelpThatNamesItAndNothingIsMade) {
                                   {"bench", "claim"},
                                   {"bench", "quota"},
                                   {"bench", "lifecycle"},
+                                  {"status"},
                                   {"bench", "race"}}) {
         Arguments arguments = path;
         arguments.emplace_back("--help");

@@ -57,6 +57,11 @@ struct VerifyCommandOptions {
 };
 Exit verify(const Context& context, const VerifyCommandOptions& options);
 
+struct StatusOptions {
+    bool prometheus = false;
+};
+Exit show_status(const Context& context, const StatusOptions& options);
+
 struct DemoOptions {
     std::string repository = ".";
     int writers = 8;

@@ -108,6 +108,14 @@ void AsyncSession::take_result(PGresult* result) {
     results_.push_back(std::move(taken));
 }
 
+void AsyncSession::notice_loss() {
+    const AsyncSession* const self[] = {this};
+    // The last message and the end of the stream come one after the other.
+    for (int reads = 0; reads < 8 && !busy_ && !lost_ && wait_for_any(self, {}); ++reads) {
+        lost_ = PQconsumeInput(connection_.get()) == 0 || PQstatus(connection_.get()) == CONNECTION_BAD;
+    }
+}
+
 bool AsyncSession::advance() {
     if (!busy_) return true;
     PGconn* const connection = connection_.get();

@@ -42,7 +42,14 @@ constexpr Statement others_sql{
     "race.other_relations",
     "SELECT EXISTS (SELECT 1 FROM pg_class WHERE oid >= 16384 AND relkind IN ('m', 'f'))"
     " OR EXISTS (SELECT 1 FROM pg_largeobject_metadata) OR EXISTS (SELECT 1 FROM pg_inherits i"
-    " JOIN pg_class c ON c.oid = i.inhparent WHERE c.relkind = 'r')"};
+    " JOIN pg_class c ON c.oid = i.inhparent WHERE c.relkind = 'r')"
+    " OR EXISTS (SELECT 1 FROM pg_trigger WHERE tgenabled = 'A') OR EXISTS (SELECT 1 FROM pg_rewrite WHERE ev_enabled "
+    "= 'A')"};
+
+/// They would keep the tables locked.
+constexpr Statement prepared_sql{
+    "race.prepared",
+    "SELECT format('ROLLBACK PREPARED %L', gid) FROM pg_prepared_xacts WHERE database = current_database()"};
 
 /// Roles are of the whole server.
 bool makes_roles(const std::vector<std::string>& words) {
@@ -104,12 +111,26 @@ std::string OwnDatabase::connection() const {
     return with_database(server_, name_);
 }
 
-Arena::Arena(const Scenario& scenario, ServerWatch& watch) : scenario_(&scenario), watch_(&watch) {
+bool prepares_transactions(const Scenario& scenario) {
+    return std::ranges::any_of(scenario.sessions, [](const SessionScript& session) {
+        return std::ranges::any_of(session.steps, [](const Step& step) {
+            const std::vector<std::string> words = sql_words(step.sql);
+            return std::ranges::find(words, "prepare") != words.end();
+        });
+    });
+}
+
+Arena::Arena(const Scenario& scenario, ServerWatch& watch)
+    : scenario_(&scenario), watch_(&watch), prepares_transactions_(prepares_transactions(scenario)) {
     run_setups();
     catalog_ = read_catalog(watch_->session());
     read_tables();
     if (scenario.invariants.empty() && scenario.oracle != OracleUnit::off) {
         shapes_ = read_table_shapes(watch_->session());
+        if (!shapes_.empty()) {
+            queue_state();
+            note_known_values(shapes_, state_of(watch_->session().flush().rows));
+        }
     }
     if (rows_suffice(scenario) && !query(watch_->session(), others_sql).only().boolean(0)) {
         keep_rows();
@@ -157,7 +178,7 @@ void Arena::keep_rows() {
     fill_text_.clear();
     std::string empty;
     std::string fill;
-    const std::string begin = "SET lock_timeout = 0; SET session_replication_role = replica;";
+    const std::string begin = "SET lock_timeout = '10s'; SET session_replication_role = replica;";
     for (std::size_t i = 0; i < tables_.size(); ++i) {
         const Table& table = tables_[i];
         const std::string kept = fmt::format("{}.t{}", kept_schema, i);
@@ -222,6 +243,9 @@ void Arena::reset_by_scripts() {
 }
 
 void Arena::reset() {
+    if (prepares_transactions_) {
+        for (const Row row : query(watch_->session(), prepared_sql)) watch_->run_script(std::string(row.text(0)));
+    }
     if (kind_ == ResetKind::rows) {
         reset_rows(std::exchange(renewal_is_due_, true));
     } else {

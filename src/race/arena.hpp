@@ -76,6 +76,7 @@ class Arena {
 
     const Scenario* scenario_;
     ServerWatch* watch_;
+    bool prepares_transactions_;
     Catalog catalog_;
     TableShapes shapes_;
     std::int64_t sequence_shift_ = 0;

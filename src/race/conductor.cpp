@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "postgres/identifier.hpp"
 #include "race/script_refused.hpp"
 #include "race/signals.hpp"
 
@@ -79,6 +80,10 @@ void Conductor::prepare_players() {
     for (const auto& player : players_) {
         player->restart(arena_->catalog(), *analyses_);
         const SessionScript& script = player->definition();
+        // A setup that ran again may have made the role again: by that name it is another one now.
+        if (!script.role.empty() && arena_->kind() == ResetKind::scripts) {
+            player->run_aside("SET ROLE " + quote_identifier(script.role));
+        }
         if (!script.setup.empty()) {
             run_as_written(script.setup, script.setup_offset, [&] { player->run_aside(script.setup); });
         }
@@ -254,6 +259,17 @@ void Conductor::let_signals_arrive(Event& event) {
     }
 }
 
+/// One that has nothing to do may have been ended, too; later steps of the others must find its locks free.
+void Conductor::notice_ended_sessions(std::size_t by) {
+    for (const auto& player : players_) {
+        if (player->index() == by || !player->has_link() || waiter(player->index()) != nullptr) continue;
+        const AsyncSession* const link[] = {&player->link()};
+        // The server's last word and the end of the stream are two arrivals.
+        while (player->has_link() && wait_for_any(link, signal_wait_max)) player->link().notice_loss();
+        if (!player->has_link()) wait_for_exit(player->index());
+    }
+}
+
 /// Lets those go on that the event has freed, one at a time. Each may free others, or wait again.
 void Conductor::wake_the_freed(Event& event) {
     for (std::size_t count = 0; count < wakes_max; ++count) {
@@ -297,7 +313,7 @@ StepReport Conductor::run_deadlock_check(std::size_t session) {
 }
 
 bool Conductor::signals_others(const Move& move) {
-    if (waiters_.empty() || move.kind != Move::Kind::step) return false;
+    if (move.kind != Move::Kind::step) return false;
     const auto& words = analyses_->of(scenario_->sessions[move.session].steps[move.step].sql).reach.words;
     return words.contains("pg_cancel_backend") || words.contains("pg_terminate_backend");
 }
@@ -314,7 +330,10 @@ Event Conductor::perform(const Move& move) {
         event.reports.push_back(settle(move.session, false, runs_out));
         event.may_time_out = !runs_out && timeout != OwnTimeout::none && event.reports.front().is_waiting();
     }
-    if (signals_others(move)) let_signals_arrive(event);
+    if (signals_others(move)) {
+        let_signals_arrive(event);
+        notice_ended_sessions(move.session);
+    }
     wake_the_freed(event);
     for (const StepReport& report : event.reports) event.footprint.unite(report.footprint);
     if (move.kind == Move::Kind::deadlock_check) event.footprint.everything = true;

@@ -64,6 +64,7 @@ class Conductor : public Stage {
     StepReport begin_wait(std::size_t session, BackendView view);
     [[nodiscard]] bool signals_others(const Move& move);
     void let_signals_arrive(Event& event);
+    void notice_ended_sessions(std::size_t by);
     void wake_the_freed(Event& event);
     std::vector<std::size_t> freed_waiters();
     StepReport run_deadlock_check(std::size_t session);

@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
+#include <map>
 #include <optional>
 #include <set>
 
 #include "base/hash.hpp"
 #include "base/lines.hpp"
 #include "race/server_watch.hpp"
+#include "race/sql_tokens.hpp"
 
 namespace rowlock::race {
 
@@ -19,7 +22,8 @@ constexpr Statement columns_sql{
     "SELECT format('%I.%I', n.nspname, c.relname),"
     " string_agg(CASE WHEN invents THEN 't' ELSE 'f' END, '' ORDER BY a.attnum),"
     " string_agg(a.attnum::text, ' ' ORDER BY a.attnum),"
-    " string_agg(concat_ws(E'\\n', expression, s.relname), E'\\n') FILTER (WHERE invents)"
+    " string_agg(concat_ws(E'\\n', expression, s.relname), E'\\n') FILTER (WHERE invents),"
+    " string_agg(a.attname, E'\\n') FILTER (WHERE invents)"
     " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid"
     " LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum"
     " CROSS JOIN LATERAL pg_get_expr(d.adbin, d.adrelid) expression"
@@ -130,6 +134,61 @@ std::optional<std::string> key_of(const StateRow& row, const std::vector<std::si
     return key;
 }
 
+/// Reads INSERT's list of columns and what stands behind SET; where it can't tell, it takes the column for written.
+class WrittenColumns {
+  public:
+    WrittenColumns(std::string_view statement, const TableShapes& shapes) : words_(sql_code_words(statement)) {
+        for (const auto& [name, shape] : shapes) {
+            const std::string table = bare(name.substr(name.rfind('.') + 1));
+            for (const std::string& column : shape.defaulted) columns_[table].insert(column);
+            for (const std::string& column : shape.defaulted) any_.insert(column);
+        }
+    }
+
+    std::string find() const {
+        for (std::size_t i = 0; i < words_.size(); ++i) {
+            std::string column;
+            if (words_[i] == "into" && i > 0 && words_[i - 1] == "insert") column = in_insert(i + 1);
+            if (words_[i] == "set") column = between(i + 1, any_, {"where", "from", "returning", ";"});
+            // MERGE has its own INSERT, without a table's name.
+            if (words_[i] == "insert" && word(i + 1) == "(") column = between(i + 2, any_, {")"});
+            if (!column.empty()) return column;
+        }
+        return {};
+    }
+
+  private:
+    static std::string bare(std::string_view word) {
+        std::string text = lower_case(word);
+        std::erase(text, '"');
+        return text;
+    }
+
+    [[nodiscard]] std::string word(std::size_t at) const { return at < words_.size() ? words_[at] : std::string(); }
+
+    [[nodiscard]] std::string in_insert(std::size_t at) const {
+        std::string table = bare(word(at));
+        while (word(at + 1) == ".") table = bare(word(at += 2));
+        if (word(at + 1) == "as") at += 2;
+        const auto columns = columns_.find(table);
+        if (columns == columns_.end() || columns->second.empty() || word(at + 1) == "default") return {};
+        if (word(at + 1) != "(") return *columns->second.begin();
+        return between(at + 2, columns->second, {")"});
+    }
+
+    [[nodiscard]] std::string between(std::size_t at, const std::set<std::string>& columns,
+                                      std::initializer_list<std::string_view> ends) const {
+        for (; at < words_.size() && std::ranges::find(ends, words_[at]) == ends.end(); ++at) {
+            if (const auto column = columns.find(bare(words_[at])); column != columns.end()) return *column;
+        }
+        return {};
+    }
+
+    std::vector<std::string> words_;
+    std::map<std::string, std::set<std::string>> columns_;  ///< By table.
+    std::set<std::string> any_;
+};
+
 class Coloring {
   public:
     explicit Coloring(std::vector<StateRow>& rows) : rows_(rows) {
@@ -154,10 +213,15 @@ class Coloring {
         std::size_t link;
     };
 
+    static bool is_known(const TableShape& shape, std::size_t column, std::string_view value) {
+        return column < shape.known.size() && shape.known[column].contains(value);
+    }
+
     static std::uint64_t own_color(const StateRow& row) {
         std::string text(row.table);
         for (std::size_t i = 0; i < row.fields.size(); ++i) {
-            const bool is_invented = row.shape != nullptr && i < row.shape->invented.size() && row.shape->invented[i];
+            const bool is_invented = row.shape != nullptr && i < row.shape->invented.size() && row.shape->invented[i] &&
+                                     !is_known(*row.shape, i, row.fields[i]);
             // That there is a value at all is no invention.
             text += is_invented ? (row.fields[i].empty() ? ",-" : ",+") : fmt::format(",{}", row.fields[i]);
         }
@@ -216,6 +280,9 @@ TableShapes read_table_shapes(Session& session) {
         any = any || row.text(1).find('t') != std::string_view::npos;
         const std::string code = row.optional_text(3).value_or("");
         for (const std::string_view line : lines_of(code)) shape.code.emplace_back(line);
+        const std::string defaulted = row.optional_text(4).value_or("");
+        for (const std::string_view name : lines_of(defaulted)) shape.defaulted.push_back(lower_case(name));
+        shape.known.resize(shape.invented.size());
         attnums.emplace(row.text(0), numbers_in(row.text(2)));
     }
     if (!any) return {};
@@ -229,6 +296,33 @@ TableShapes read_table_shapes(Session& session) {
     while (spread(shapes)) {
     }
     return shapes;
+}
+
+void note_known_values(TableShapes& shapes, std::string_view state) {
+    for (const StateRow& row : StateReader(state, shapes).rows()) {
+        const auto at = shapes.find(row.table);
+        if (at == shapes.end()) continue;
+        TableShape& shape = at->second;
+        for (std::size_t i = 0; i < row.fields.size() && i < shape.known.size(); ++i) {
+            if (shape.invented[i]) shape.known[i].emplace(row.fields[i]);
+        }
+    }
+    for (auto& [name, shape] : shapes) {
+        for (const TableShape::Link& link : shape.links) {
+            for (std::size_t i = 0; i < link.columns.size(); ++i) {
+                const auto& known = shapes.at(link.table).known[link.target_columns[i]];
+                shape.known[link.columns[i]].insert(known.begin(), known.end());
+            }
+        }
+    }
+}
+
+std::string column_written_by(std::string_view sql, const TableShapes& shapes) {
+    for (const std::string_view statement : sql_statements(sql)) {
+        std::string column = WrittenColumns(statement, shapes).find();
+        if (!column.empty()) return column;
+    }
+    return {};
 }
 
 Catalog without_inventing_code(Catalog catalog, const TableShapes& shapes) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,13 +24,22 @@ struct TableShape {
     };
     std::vector<bool> invented;  ///< Made up, or copied from such a value by a foreign key.
     std::vector<Link> links;
-    std::vector<std::string> code;  ///< What makes them up: defaults, and the sequences that belong to the columns.
+    /// Column by column, what was there before the first step: the same in every execution, so no invention.
+    std::vector<std::set<std::string, std::less<>>> known{};
+    std::vector<std::string> defaulted{};  ///< Names of the columns whose default makes values up.
+    std::vector<std::string> code{};  ///< What makes them up: defaults, and the sequences that belong to the columns.
 };
 
 /// By the table's name, quoted and with its schema. Only with a column that is made up somewhere, else empty.
 using TableShapes = std::map<std::string, TableShape, std::less<>>;
 
 [[nodiscard]] TableShapes read_table_shapes(Session& session);
+
+/// Notes what the setup has left.
+void note_known_values(TableShapes& shapes, std::string_view state);
+
+/// The first column with such a default that a text writes a value of its own into; empty where none does.
+[[nodiscard]] std::string column_written_by(std::string_view sql, const TableShapes& shapes);
 
 /// What is left of the catalog's code when the defaults that make values up are taken out.
 [[nodiscard]] Catalog without_inventing_code(Catalog catalog, const TableShapes& shapes);

@@ -79,6 +79,7 @@ void Player::connect() {
 }
 
 void Player::restart(const Catalog& catalog, AnalysisCache& analyses) {
+    if (has_link()) link_->notice_loss();
     if (!has_link()) connect();
     analyses_ = &analyses;
     bool reads_clock = false;

@@ -193,7 +193,7 @@ HtmlSection html_section(const Scenario& scenario, const CheckResult& result) {
         result.scenario + (result.isolation.empty() ? "" : ", " + result.isolation), {}, {}, !result.findings.empty()};
     const int code = result.exit_code();
     section.mark = code == 0 ? "✓" : code == 1 ? "✗" : "?";
-    const std::string_view word = code == 0 ? "holds" : code == 1 ? "race found" : "could not tell";
+    const std::string_view word = verdict_word(scenario, result);
     const std::string_view look = code == 0 ? "good" : code == 1 ? "bad" : "open";
     section.body = fmt::format(
         "<div class=\"head is-{}\"><h2>{}</h2><p class=\"verdict {}\">{} {}</p><p class=\"soft\">{}</p></div>\n", look,

@@ -93,7 +93,7 @@ class ReportText {
 
     void add_verdict() {
         const int code = result_.exit_code();
-        const std::string_view verdict = code == 0 ? "holds" : code == 1 ? "race found" : "could not tell";
+        const std::string_view verdict = verdict_word(scenario_, result_);
         const std::string_view mark = code == 0 ? "✓" : code == 1 ? "✗" : "?";
         const Ink ink = code == 0 ? Ink::good : code == 1 ? Ink::bad : Ink::wait;
         add(inked(style_, ink, fmt::format("{} {}: {}", mark, on_one_line(result_.scenario, style_.width), verdict)));
@@ -146,6 +146,13 @@ std::string extent_text(const Finding& finding, const CheckResult& result) {
                       : fmt::format("{} of {} distinct schedules show it", finding.count, result.summary.executions);
     return fmt::format("{}. The shortest has {} preemption{}:", shown, finding.preemptions,
                        finding.preemptions == 1 ? "" : "s");
+}
+
+std::string_view verdict_word(const Scenario& scenario, const CheckResult& result) {
+    const int code = result.exit_code();
+    if (code != 0) return code == 1 ? "race found" : "could not tell";
+    const bool is_compared = !scenario.invariants.empty() || !result.oracle.starts_with("off");
+    return is_compared ? "holds" : "no deadlock, nobody stuck; nothing else was checked";
 }
 
 std::string verdict_line(const CheckResult& result) {

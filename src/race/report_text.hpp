@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "race/checker.hpp"
@@ -19,6 +20,9 @@ namespace rowlock::race {
 
 /// "1 preemption, 4 of 6 schedules show it"
 [[nodiscard]] std::string extent_text(const Finding& finding, const CheckResult& result);
+
+/// "holds", "race found" …; where no end state was compared with anything, it does not say "holds".
+[[nodiscard]] std::string_view verdict_word(const Scenario& scenario, const CheckResult& result);
 
 /// "exhausted: 10 traces of 126 interleavings, READ COMMITTED, statement granularity"
 [[nodiscard]] std::string verdict_line(const CheckResult& result);

@@ -35,7 +35,7 @@ class SerialOracle {
 };
 
 /// Why the oracle would flag correct code here; empty where it would not, or is not asked. What columns' defaults make
-/// up is left out of the comparison; that it reaches no other column is found out by playing one serial order with two
+/// up is left out of the comparison; that it reaches no other column is found out by playing each serial order with two
 /// sets of made-up values.
 [[nodiscard]] std::string oracle_objection(const Scenario& scenario, Conductor& conductor);
 

@@ -10,7 +10,8 @@ namespace {
 
 bool is_timeout(std::string_view word) {
     const std::string lower = lower_case(word);
-    return lower == "lock_timeout" || lower == "statement_timeout" || lower == "deadlock_timeout";
+    return lower == "lock_timeout" || lower == "statement_timeout" || lower == "deadlock_timeout" ||
+           lower == "idle_in_transaction_session_timeout" || lower == "idle_session_timeout";
 }
 
 /// All that a session sends, setup first.

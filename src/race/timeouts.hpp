@@ -9,9 +9,9 @@
 
 namespace rowlock::race {
 
-/// The text with lock_timeout, statement_timeout and deadlock_timeout renamed to settings of that name that nothing
-/// reads: `SET lock_timeout = '2s'` becomes `SET rowlock.lock_timeout = '2s'`, and so do set_config and the SET of a
-/// function.
+/// The text with lock_timeout, statement_timeout, deadlock_timeout and the idle time-outs renamed to settings of that
+/// name that nothing reads: `SET lock_timeout = '2s'` becomes `SET rowlock.lock_timeout = '2s'`, and so do set_config
+/// and the SET of a function.
 [[nodiscard]] std::string without_timeouts(std::string_view sql);
 
 /// Which time-out of its own a session may run into when it waits for a lock.

@@ -32,6 +32,28 @@ TEST(CancelledWaiter, HearsOfItWhenItIsSentAndNotWhenItsLockIsFree) {
     EXPECT_EQ(execution.events[4].reports.size(), 1U);
 }
 
+TEST(EndedSession, IsNoticedAtTheStepThatEndsIt) {
+    const ThrowawayCluster cluster;
+    const Scenario scenario = parse_scenario(R"(
+        setup { CREATE TABLE t (v int); INSERT INTO t VALUES (0); CREATE TABLE pids (pid int); }
+        session a
+          step end { SELECT pg_terminate_backend(pid) FROM pids }
+        session b
+          on_error stop
+          step tell { INSERT INTO pids VALUES (pg_backend_pid()) }
+          step write { UPDATE t SET v = v + 10 }
+        invariant "b has written" { SELECT v FROM t WHERE v <> 10 }
+    )",
+                                             "f.race");
+    const CheckResult result = check_on_server(scenario, {.server = cluster.connection()}, "", {});
+    ASSERT_EQ(result.findings.size(), 1U);
+    const std::vector<Event>& shown = result.findings[0].execution.events;
+    ASSERT_EQ(shown.size(), 3U) << "the refused step is part of it";
+    EXPECT_EQ(shown[0].move.session, 1U);
+    EXPECT_EQ(shown[1].move.session, 0U);
+    EXPECT_EQ(shown[2].move.session, 1U);
+}
+
 TEST(CancelledWaiter, RunsIntoItsOwnTimeoutWhereAPermutationLeavesNobodyElseToGoOn) {
     const ThrowawayCluster cluster;
     const PlayGround ground{.server = cluster.connection()};

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "race/check_on_server.hpp"
+#include "race/report_text.hpp"
 #include "race/throwaway_cluster.hpp"
 
 namespace rowlock::race::test {
@@ -106,6 +107,40 @@ TEST_F(OracleWithInventedValues, IsOffWhereTheyReachOtherColumns) {
           step write { INSERT INTO note VALUES ('sale ' || :id) }
     )");
     EXPECT_EQ(result.oracle, "off: what the server makes up by a default ends up in other columns, too");
+}
+
+TEST_F(OracleWithInventedValues, IsOffWhereOnlyAnotherSerialOrderTakesThemThere) {
+    const CheckResult result = check_text(std::string(setup) + R"(
+        session a
+          step sell { INSERT INTO sale (n) VALUES (1) }
+          step copy { INSERT INTO note SELECT id::text FROM sale WHERE n = 2 }
+        session b
+          step sell { INSERT INTO sale (n) VALUES (2) }
+    )");
+    EXPECT_EQ(result.oracle, "off: what the server makes up by a default ends up in other columns, too");
+}
+
+TEST_F(OracleWithInventedValues, IsOffWhereStepsWriteThatColumnThemselves) {
+    const std::string off = "off: values for at come from its default and from the steps, too";
+    for (const char* const write :
+         {"UPDATE sale SET at = at + interval '1 day'", "INSERT INTO sale (n, at) SELECT 1, '2026-01-01'"}) {
+        const std::string text = std::string(setup) + "session s * 2 step a { " + write + " }";
+        const CheckResult result = check_text(text);
+        EXPECT_EQ(result.oracle, off);
+        EXPECT_EQ(verdict_word(parse_scenario(text, "f.race"), result),
+                  "no deadlock, nobody stuck; nothing else was checked");
+    }
+}
+
+TEST_F(OracleWithInventedValues, ComparesWhatTheSetupMadeByItsRealKeys) {
+    const CheckResult result = check_text(std::string(setup) + R"(
+        setup { INSERT INTO sale (n) VALUES (7), (7); INSERT INTO part VALUES (1, 'cursor'); }
+        session toggler * 2
+          step read { SELECT 3 - sale_id AS other FROM part \gset }
+          step write { UPDATE part SET sale_id = :other }
+    )");
+    EXPECT_EQ(result.oracle, "session");
+    EXPECT_EQ(result.exit_code(), 1) << "two toggles in turn come back to the first sale";
 }
 
 TEST_F(OracleWithInventedValues, IsOffWhereAStepDrawsThemItself) {

@@ -112,11 +112,12 @@ TEST_F(Scenarios, HaveTheFiguresOfTheDesignForMoreWriters) {
     expect(4, 205, 204, true);
 }
 
-/// ROWLOCK_SAME_BYTES_RUNS: of each scenario.
+/// ROWLOCK_SAME_BYTES_RUNS: of each scenario. ROWLOCK_SAME_BYTES_OF: a folder in scenarios/ instead.
 TEST_F(Scenarios, GiveTheSameBytesEveryTime) {
     const char* const wanted = std::getenv("ROWLOCK_SAME_BYTES_RUNS");  // NOLINT(concurrency-mt-unsafe)
     const int runs = wanted == nullptr ? 2 : std::atoi(wanted);
-    for (const fs::path& path : scenario_files(ROWLOCK_SCENARIOS)) {
+    const char* const folder = std::getenv("ROWLOCK_SAME_BYTES_OF");  // NOLINT(concurrency-mt-unsafe)
+    for (const fs::path& path : scenario_files(fs::path(ROWLOCK_SCENARIOS) / (folder == nullptr ? "" : folder))) {
         const Scenario scenario = scenario_in(path);
         const std::string first = report_json(scenario, check_file(path));
         for (int run = 1; run < runs; ++run) ASSERT_EQ(report_json(scenario, check_file(path)), first) << path << run;

@@ -5,6 +5,7 @@
 
 namespace rowlock {
 
+/// Without their ends; a line end at the end of the text begins no other line.
 inline std::vector<std::string_view> lines_of(std::string_view text) {
     std::vector<std::string_view> lines;
     while (!text.empty()) {

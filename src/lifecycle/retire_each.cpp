@@ -64,8 +64,6 @@ class RetireBatch {
         try {
             together = database_.transact(
                 policy, [&](Transaction& transaction) { return try_in_savepoints(transaction, parents); });
-        } catch (const Busy&) {
-            return {parents.begin(), parents.end()};
         } catch (const ServerError&) {
             return {parents.begin(), parents.end()};
         }

@@ -108,10 +108,11 @@ void AsyncSession::take_result(PGresult* result) {
     results_.push_back(std::move(taken));
 }
 
-void AsyncSession::notice_loss() {
+void AsyncSession::notice_loss(std::chrono::microseconds wait_max) {
+    constexpr int reads_max = 8;
     const AsyncSession* const self[] = {this};
     // The last message and the end of the stream come one after the other.
-    for (int reads = 0; reads < 8 && !busy_ && !lost_ && wait_for_any(self, {}); ++reads) {
+    for (int reads = 0; reads < reads_max && !busy_ && !lost_ && wait_for_any(self, wait_max); ++reads) {
         lost_ = PQconsumeInput(connection_.get()) == 0 || PQstatus(connection_.get()) == CONNECTION_BAD;
     }
 }

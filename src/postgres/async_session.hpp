@@ -50,8 +50,8 @@ class AsyncSession {
     std::vector<Notice> take_notices() { return std::exchange(notices_, {}); }
 
     [[nodiscard]] bool is_lost() const noexcept { return lost_; }
-    /// Reads what the server has said unasked: that it ends the session, for one.
-    void notice_loss();
+    /// Reads what the server says unasked, until nothing has come for so long: that it ends the session, for one.
+    void notice_loss(std::chrono::microseconds wait_max);
     [[nodiscard]] bool in_transaction() const noexcept;
     [[nodiscard]] bool in_failed_transaction() const noexcept;
     [[nodiscard]] int backend_pid() const noexcept { return backend_pid_; }

@@ -28,15 +28,11 @@ constexpr Statement tables_sql{
     " WHERE c.oid >= 16384 AND c.relkind IN ('r', 'p') AND c.relpersistence <> 't' AND n.nspname <> 'rowlock_race_kept'"
     " ORDER BY n.nspname, c.relname"};
 
+/// Puts them back to where they are, or $1 further on.
 constexpr Statement sequences_sql{
     "race.sequences",
-    "SELECT format('SELECT setval(%L, %s, %L)', format('%I.%I', schemaname, sequencename),"
-    " coalesce(last_value, start_value), last_value IS NOT NULL) FROM pg_sequences"};
-
-constexpr Statement shifted_sequences_sql{
-    "race.shifted_sequences",
-    "SELECT format('SELECT setval(%L, %s)', format('%I.%I', schemaname, sequencename),"
-    " coalesce(last_value, start_value) + $1) FROM pg_sequences"};
+    "SELECT coalesce(string_agg(format('SELECT setval(%L, %s, %L);', format('%I.%I', schemaname, sequencename),"
+    " coalesce(last_value, start_value) + $1, last_value IS NOT NULL), ''), '') FROM pg_sequences"};
 
 constexpr Statement others_sql{
     "race.other_relations",
@@ -79,6 +75,15 @@ bool rows_suffice(const Scenario& scenario) {
     });
 }
 
+bool prepares_transactions(const Scenario& scenario) {
+    return std::ranges::any_of(scenario.sessions, [](const SessionScript& session) {
+        return std::ranges::any_of(session.steps, [](const Step& step) {
+            const std::vector<std::string> words = sql_words(step.sql);
+            return std::ranges::find(words, "prepare") != words.end();
+        });
+    });
+}
+
 /// Everything that any session may reach, so that only these tables are put back.
 Reach reach_of_sessions(const Scenario& scenario, const Catalog& catalog) {
     std::string all;
@@ -111,31 +116,23 @@ std::string OwnDatabase::connection() const {
     return with_database(server_, name_);
 }
 
-bool prepares_transactions(const Scenario& scenario) {
-    return std::ranges::any_of(scenario.sessions, [](const SessionScript& session) {
-        return std::ranges::any_of(session.steps, [](const Step& step) {
-            const std::vector<std::string> words = sql_words(step.sql);
-            return std::ranges::find(words, "prepare") != words.end();
-        });
-    });
-}
-
 Arena::Arena(const Scenario& scenario, ServerWatch& watch)
     : scenario_(&scenario), watch_(&watch), prepares_transactions_(prepares_transactions(scenario)) {
     run_setups();
     catalog_ = read_catalog(watch_->session());
     read_tables();
-    if (scenario.invariants.empty() && scenario.oracle != OracleUnit::off) {
-        shapes_ = read_table_shapes(watch_->session());
-        if (!shapes_.empty()) {
-            queue_state();
-            note_known_values(shapes_, state_of(watch_->session().flush().rows));
-        }
-    }
+    if (scenario.asks_oracle()) read_shapes();
     if (rows_suffice(scenario) && !query(watch_->session(), others_sql).only().boolean(0)) {
         keep_rows();
         kind_ = ResetKind::rows;
     }
+}
+
+void Arena::read_shapes() {
+    shapes_ = read_table_shapes(watch_->session());
+    if (shapes_.empty()) return;
+    queue_state();
+    note_known_values(shapes_, state_of(answers_to_queued(watch_->session())));
 }
 
 void Arena::run_setups() {
@@ -173,6 +170,10 @@ void Arena::read_tables() {
     }
 }
 
+std::string Arena::text_of_sequences(std::int64_t shift) {
+    return std::string(query(watch_->session(), sequences_sql, {shift}).only().text(0));
+}
+
 void Arena::keep_rows() {
     std::string script = fmt::format("CREATE SCHEMA {};", kept_schema);
     fill_text_.clear();
@@ -189,8 +190,6 @@ void Arena::keep_rows() {
                             table.columns, kept);
     }
     watch_->run_script(script);
-    std::string sequences;
-    for (const Row row : query(watch_->session(), sequences_sql)) sequences += std::string(row.text(0)) + ";";
     if (!tables_.empty()) {
         std::string names;
         for (const Table& table : tables_) {
@@ -204,7 +203,7 @@ void Arena::keep_rows() {
         for (const std::string& name : partitioned_) names += ", " + name;
         renew_text_ = begin + "TRUNCATE " + names + ";";
     }
-    refill_text_ = fill + sequences + "SET session_replication_role = origin";
+    refill_text_ = fill + text_of_sequences(0) + "SET session_replication_role = origin";
     empty_text_ = begin + empty;
     reset_rows(true);
 }
@@ -251,10 +250,7 @@ void Arena::reset() {
     } else {
         reset_by_scripts();
     }
-    if (sequence_shift_ == 0) return;
-    for (const Row row : query(watch_->session(), shifted_sequences_sql, {sequence_shift_})) {
-        watch_->run_script(std::string(row.text(0)));
-    }
+    if (sequence_shift_ != 0) watch_->run_script(text_of_sequences(sequence_shift_));
 }
 
 void Arena::queue_state() {

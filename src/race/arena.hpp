@@ -69,6 +69,8 @@ class Arena {
 
     void run_setups();
     void read_tables();
+    void read_shapes();
+    std::string text_of_sequences(std::int64_t shift);
     void keep_rows();
     void reset_rows(bool renew);
     void note_fill(const Row& row);

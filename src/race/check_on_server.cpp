@@ -84,8 +84,9 @@ CheckResult check_on_server(const Scenario& scenario, const PlayGround& ground, 
     Conductor conductor(scenario, database.conductor_options(isolation));
     CheckOptions own = options;
     own.decides_wakes = ground.may_stop_backends;
+    const std::string objection = oracle_objection(scenario, conductor.arena().catalog(), conductor.arena().shapes());
     try {
-        CheckResult result = check(scenario, conductor, oracle_objection(scenario, conductor), own);
+        CheckResult result = check(scenario, conductor, objection, own);
         result.isolation = isolation;
         return result;
     } catch (const ConnectionError& lost) {

@@ -170,6 +170,8 @@ class Checker {
             try {
                 oracle_.emplace(scenario_, stage_);
                 result_.oracle = scenario_.oracle == OracleUnit::session ? "session" : "transaction";
+            } catch (const SerialOracleOff& reason) {
+                result_.oracle = fmt::format("off: {}", reason.what());
             } catch (const StageFault& fault) {
                 result_.oracle = fmt::format("off: {}", fault.what());
             }

@@ -28,7 +28,6 @@ constexpr milliseconds timeout_wait_max{1'000};
 constexpr milliseconds exit_wait_max{5'000};
 /// A signal to a process that sleeps in a queue is answered at once.
 constexpr milliseconds signal_wait_max{50};
-/// An invariant's query waits no longer for a lock.
 
 std::vector<std::pair<std::string, std::string>> settings_of(const ConductorOptions& options) {
     std::vector<std::pair<std::string, std::string>> settings{{"application_name", "rowlock race"}};
@@ -160,18 +159,13 @@ std::vector<std::size_t> Conductor::sessions_of(const std::vector<int>& pids, bo
     return sessions;
 }
 
-/// The report of a session that waits, as `view` shows it. It is stopped, where that is allowed.
-StepReport Conductor::begin_wait(std::size_t session, BackendView view) {
+/// A session that waits is stopped, where that is allowed.
+void Conductor::begin_wait(std::size_t session, std::vector<HeldLock> locks, std::vector<std::size_t> blocked_by) {
     Player& player = *players_[session];
     const Clock::time_point now = Clock::now();
     if (options_.may_stop_backends) stop_process(player.pid());
-    player.note_waiting(std::move(view.locks));
-    StepReport report = player.report();
-    bool others = false;
-    report.blocked_by = sessions_of(view.blocked_by, others);
-    report.verdict = others ? Verdict::blocked_by_others : Verdict::blocked;
-    waiters_.push_back({session, now, report.blocked_by});
-    return report;
+    player.note_waiting(std::move(locks));
+    waiters_.push_back({session, now, std::move(blocked_by)});
 }
 
 /// Follows one session until its step is over or is known to wait. Nobody else runs meanwhile, so a wait for a session
@@ -194,10 +188,13 @@ StepReport Conductor::settle(std::size_t session, bool woken, bool waits_out) {
         if (waits_out && Clock::now() - started < timeout_wait_max) continue;
         BackendView view = watch_.view(player.pid(), arena_->catalog());
         bool others = false;
-        (void)sessions_of(view.blocked_by, others);
+        const std::vector<std::size_t> blocked_by = sessions_of(view.blocked_by, others);
         const bool has_waited = Clock::now() - started > options_.others_wait_max;
         if (!view.blocked_by.empty() && (!others || has_waited)) {
-            StepReport report = begin_wait(session, std::move(view));
+            begin_wait(session, std::move(view.locks), blocked_by);
+            StepReport report = player.report();
+            report.blocked_by = blocked_by;
+            report.verdict = others ? Verdict::blocked_by_others : Verdict::blocked;
             report.woken = woken;
             return report;
         }
@@ -263,9 +260,7 @@ void Conductor::let_signals_arrive(Event& event) {
 void Conductor::notice_ended_sessions(std::size_t by) {
     for (const auto& player : players_) {
         if (player->index() == by || !player->has_link() || waiter(player->index()) != nullptr) continue;
-        const AsyncSession* const link[] = {&player->link()};
-        // The server's last word and the end of the stream are two arrivals.
-        while (player->has_link() && wait_for_any(link, signal_wait_max)) player->link().notice_loss();
+        player->link().notice_loss(signal_wait_max);
         if (!player->has_link()) wait_for_exit(player->index());
     }
 }
@@ -353,6 +348,11 @@ std::vector<LockLine> Conductor::held_locks() {
     } catch (const ServerError&) {
         return {};  // locks are shown where they can be; a verdict does not hang on them
     }
+}
+
+bool Conductor::shift_invented_values(std::int64_t shift) {
+    arena_->shift_sequences(shift);
+    return !arena_->shapes().empty();
 }
 
 Ending Conductor::finish() {

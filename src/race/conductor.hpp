@@ -43,9 +43,10 @@ class Conductor : public Stage {
     Event perform(const Move& move) override;
     std::vector<std::string> look() override;
     std::vector<LockLine> held_locks() override;
+    bool shift_invented_values(std::int64_t shift) override;
     Ending finish() override;
 
-    [[nodiscard]] Arena& arena() noexcept { return *arena_; }
+    [[nodiscard]] const Arena& arena() const noexcept { return *arena_; }
 
   private:
     using Clock = std::chrono::steady_clock;
@@ -61,7 +62,7 @@ class Conductor : public Stage {
     void prepare_players();
     void release_waiters();
     StepReport settle(std::size_t session, bool woken, bool waits_out = false);
-    StepReport begin_wait(std::size_t session, BackendView view);
+    void begin_wait(std::size_t session, std::vector<HeldLock> locks, std::vector<std::size_t> blocked_by);
     [[nodiscard]] bool signals_others(const Move& move);
     void let_signals_arrive(Event& event);
     void notice_ended_sessions(std::size_t by);

@@ -122,7 +122,7 @@ struct Ending {
     Kind kind = Kind::complete;
     std::string problem{};
     std::vector<InvariantAnswer> answers{};
-    std::string final_state{};   ///< Every table's rows, in a canonical order; empty unless asked for.
+    std::string final_state{};   ///< Every table's rows, in a canonical order.
     std::string serial_state{};  ///< The same as the serial oracle compares it: without what the server makes up.
 };
 

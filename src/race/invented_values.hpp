@@ -38,9 +38,6 @@ using TableShapes = std::map<std::string, TableShape, std::less<>>;
 /// Notes what the setup has left.
 void note_known_values(TableShapes& shapes, std::string_view state);
 
-/// The first column with such a default that a text writes a value of its own into; empty where none does.
-[[nodiscard]] std::string column_written_by(std::string_view sql, const TableShapes& shapes);
-
 /// What is left of the catalog's code when the defaults that make values up are taken out.
 [[nodiscard]] Catalog without_inventing_code(Catalog catalog, const TableShapes& shapes);
 

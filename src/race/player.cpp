@@ -79,7 +79,7 @@ void Player::connect() {
 }
 
 void Player::restart(const Catalog& catalog, AnalysisCache& analyses) {
-    if (has_link()) link_->notice_loss();
+    if (has_link()) link_->notice_loss({});
     if (!has_link()) connect();
     analyses_ = &analyses;
     bool reads_clock = false;
@@ -188,9 +188,9 @@ void Player::send_statement(const Instruction& instruction) {
     failed_ = false;
     locks_.clear();
     const Analysis& analysis = analyses_->of(text_);
-    known_locks_ = locks_are_fixed(analysis) ? analyses_->locks_after(text_, tracker_->held()) : nullptr;
-    const bool is_known = known_locks_ != nullptr && timeout_ == OwnTimeout::none;
-    wrapped_ = !was_in_transaction_ && analysis.is_single(StatementKind::query) && !is_known;
+    const bool may_be_known = locks_are_fixed(analysis) && timeout_ == OwnTimeout::none;
+    known_locks_ = may_be_known ? analyses_->locks_after(text_, tracker_->held()) : nullptr;
+    wrapped_ = !was_in_transaction_ && analysis.is_single(StatementKind::query) && known_locks_ == nullptr;
     need_ = Need::answer;
     if (!wrapped_) return send_text();
     phase_ = Phase::opening;
@@ -295,7 +295,7 @@ void Player::continue_statement() {
     });
     if (known_locks_ != nullptr && !failed_) {
         locks_ = *known_locks_;
-        return wrapped_ ? close() : finish_statement(!was_in_transaction_);
+        return finish_statement(!was_in_transaction_);
     }
     if (is_open && touches) {
         need_ = Need::look;

@@ -1,16 +1,13 @@
 #include "race/referee.hpp"
 
-#include <fmt/format.h>
-
-#include <chrono>
-
 #include "rowlock/error.hpp"
 
 namespace rowlock::race {
 
 namespace {
 
-constexpr std::chrono::milliseconds invariant_lock_wait{200};
+/// An invariant's query waits no longer for a lock than these milliseconds.
+constexpr std::string_view limit_lock_wait = "SET lock_timeout = 200";
 
 Statement invariant_statement(const Invariant& invariant) {
     return {"race.invariant", invariant.sql};
@@ -33,7 +30,7 @@ InvariantAnswer Referee::ask(std::size_t index) {
     InvariantAnswer answer;
     answer.invariant = index;
     try {
-        watch_->run_script(fmt::format("SET lock_timeout = {}", invariant_lock_wait.count()));
+        watch_->run_script(std::string(limit_lock_wait));
         read_rows(query(watch_->session(), invariant_statement(scenario_->invariants[index])), answer);
     } catch (const ServerError& error) {
         answer.readable = false;
@@ -49,9 +46,8 @@ void Referee::note_state(Ending& ending, std::span<const Rows> answers) {
 
 /// All questions in one round trip; false where one of them failed, and nothing is known of those behind it.
 bool Referee::ask_at_once(Ending& ending) {
-    static const std::string limit = fmt::format("SET lock_timeout = {}", invariant_lock_wait.count());
     const std::vector<Invariant>& invariants = scenario_->invariants;
-    watch_->session().queue({"race.lock_timeout", limit}, {});
+    watch_->session().queue({"race.lock_timeout", limit_lock_wait}, {});
     for (const Invariant& invariant : invariants) watch_->session().queue(invariant_statement(invariant), {});
     arena_->queue_state();
     const Session::Outcome outcome = watch_->session().flush();

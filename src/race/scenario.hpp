@@ -116,6 +116,11 @@ struct Scenario {
     std::vector<Invariant> invariants{};
     std::vector<std::string> isolations{};  ///< Each is explored; empty: as the server has it.
     OracleUnit oracle = OracleUnit::session;
+
+    /// End states are compared with those of serial orders only where nothing else says what is right.
+    [[nodiscard]] bool asks_oracle() const {
+        return invariants.empty() && permutations.empty() && oracle != OracleUnit::off;
+    }
 };
 
 /// "writer_1.lock"

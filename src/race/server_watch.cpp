@@ -116,12 +116,6 @@ std::vector<HeldLock> locks_in(const Rows& rows, const Catalog& catalog) {
     return locks;
 }
 
-std::vector<Rows> answers_to_queued(Session& session) {
-    Session::Outcome outcome = session.flush();
-    if (outcome.failed) throw ServerError(outcome.failed->report, Recovery::give_up);
-    return std::move(outcome.rows);
-}
-
 }  // namespace
 
 std::vector<int> numbers_in(std::string_view text) {
@@ -132,6 +126,12 @@ std::vector<int> numbers_in(std::string_view text) {
         at = end + 1;
     }
     return numbers;
+}
+
+std::vector<Rows> answers_to_queued(Session& session) {
+    Session::Outcome outcome = session.flush();
+    if (outcome.failed) throw ServerError(outcome.failed->report, Recovery::give_up);
+    return std::move(outcome.rows);
 }
 
 Rows query(Session& session, const Statement& statement, const std::vector<Parameter>& parameters) {

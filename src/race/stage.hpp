@@ -2,6 +2,7 @@
 // on a server (conductor.hpp), a simulated one in the tests.
 #pragma once
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -27,6 +28,9 @@ class Stage {
     virtual std::vector<std::string> look() = 0;
     /// The locks that the sessions hold or wait for now, for people to read.
     virtual std::vector<LockLine> held_locks() { return {}; }
+    /// Gives sequences other numbers from the next restart on, so much higher ones; 0: as they were. False where there
+    /// is nothing that the server makes up.
+    virtual bool shift_invented_values(std::int64_t) { return false; }
     /// Looks at the end state. No further move.
     virtual Ending finish() = 0;
 };

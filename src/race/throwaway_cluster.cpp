@@ -101,9 +101,9 @@ fs::path ensure_template(const fs::path& base) {
 
 /// Owners and modes go along: the server insists on both.
 void copy_folder(const fs::path& from, const fs::path& to) {
-    const Account self{.name = {}, .user = geteuid(), .group = getegid(), .switched = false};
-    const CommandResult result = run_as(self, {.arguments = {"/bin/cp", "-a", from.string(), to.string()}, .input = {}},
-                                        std::chrono::seconds(60));
+    const CommandResult result =
+        run_as(own_account(), {.arguments = {"/bin/cp", "-a", from.string(), to.string()}, .input = {}},
+               std::chrono::seconds(60));
     if (result.exit_code != 0) {
         throw SetupError(fmt::format("the checker's server can't be copied to {}: {}", to.string(), result.output));
     }

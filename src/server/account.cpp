@@ -100,6 +100,10 @@ Account account_for_root(std::optional<unsigned> folder_owner) {
 
 }  // namespace
 
+Account own_account() {
+    return {.name = {}, .user = geteuid(), .group = getegid(), .switched = false};
+}
+
 Account server_account(const std::filesystem::path& folder, std::optional<unsigned> folder_owner) {
     const unsigned self = geteuid();
     if (self == 0) return account_for_root(folder_owner);

@@ -15,6 +15,9 @@ struct Account {
     bool switched = false;
 };
 
+/// The account that this process runs as, without its name.
+[[nodiscard]] Account own_account();
+
 /// The account for a server whose folder belongs to user `folder_owner` (nothing if there is no folder yet).
 /// Anyone but root: oneself. Root: the folder's owner if that is not root, else `postgres`, else `nobody`.
 /// Throws SetupError if the folder is somebody else's, if there is no such account or it has no name, or if this

@@ -1,16 +1,29 @@
 #include <gtest/gtest.h>
 
 #include "race/check_on_server.hpp"
+#include "race/generated_race.hpp"
 #include "race/permutation.hpp"
 #include "race/throwaway_cluster.hpp"
 
 namespace rowlock::race::test {
 namespace {
 
-TEST(CancelledWaiter, HearsOfItWhenItIsSentAndNotWhenItsLockIsFree) {
+/// Plays each permutation that a scenario lists.
+std::vector<Execution> play_listed(std::string_view text) {
     const ThrowawayCluster cluster;
     const PlayGround ground{.server = cluster.connection()};
-    const Scenario scenario = parse_scenario(R"(
+    const Scenario scenario = parse_scenario(text, "f.race");
+    const ScenarioDatabase database(ground);
+    Conductor conductor(scenario, database.conductor_options(""));
+    std::vector<Execution> played;
+    for (const Permutation& permutation : scenario.permutations) {
+        played.push_back(play_permutation(scenario, permutation, conductor));
+    }
+    return played;
+}
+
+TEST(CancelledWaiter, HearsOfItWhenItIsSentAndNotWhenItsLockIsFree) {
+    const std::vector<Execution> played = play_listed(R"(
         setup { CREATE TABLE t (n int); CREATE TABLE waiter (pid int); }
         session holder
           step hold { BEGIN; LOCK TABLE t }
@@ -20,11 +33,8 @@ TEST(CancelledWaiter, HearsOfItWhenItIsSentAndNotWhenItsLockIsFree) {
           step tell { INSERT INTO waiter SELECT pg_backend_pid() }
           step wait { SELECT n FROM t }
         permutation hold tell wait cancel end
-    )",
-                                             "f.race");
-    const ScenarioDatabase database(ground);
-    Conductor conductor(scenario, database.conductor_options(""));
-    const Execution execution = play_permutation(scenario, scenario.permutations[0], conductor);
+    )");
+    const Execution& execution = played.front();
     ASSERT_EQ(execution.events.size(), 5U);
     const Event& cancel = execution.events[3];
     ASSERT_EQ(cancel.reports.size(), 2U);
@@ -33,8 +43,7 @@ TEST(CancelledWaiter, HearsOfItWhenItIsSentAndNotWhenItsLockIsFree) {
 }
 
 TEST(EndedSession, IsNoticedAtTheStepThatEndsIt) {
-    const ThrowawayCluster cluster;
-    const Scenario scenario = parse_scenario(R"(
+    const CheckResult result = RaceRunner().check_text(R"(
         setup { CREATE TABLE t (v int); INSERT INTO t VALUES (0); CREATE TABLE pids (pid int); }
         session a
           step end { SELECT pg_terminate_backend(pid) FROM pids }
@@ -43,9 +52,7 @@ TEST(EndedSession, IsNoticedAtTheStepThatEndsIt) {
           step tell { INSERT INTO pids VALUES (pg_backend_pid()) }
           step write { UPDATE t SET v = v + 10 }
         invariant "b has written" { SELECT v FROM t WHERE v <> 10 }
-    )",
-                                             "f.race");
-    const CheckResult result = check_on_server(scenario, {.server = cluster.connection()}, "", {});
+    )");
     ASSERT_EQ(result.findings.size(), 1U);
     const std::vector<Event>& shown = result.findings[0].execution.events;
     ASSERT_EQ(shown.size(), 3U) << "the refused step is part of it";
@@ -55,9 +62,7 @@ TEST(EndedSession, IsNoticedAtTheStepThatEndsIt) {
 }
 
 TEST(CancelledWaiter, RunsIntoItsOwnTimeoutWhereAPermutationLeavesNobodyElseToGoOn) {
-    const ThrowawayCluster cluster;
-    const PlayGround ground{.server = cluster.connection()};
-    const Scenario scenario = parse_scenario(R"(
+    const std::vector<Execution> played = play_listed(R"(
         setup { CREATE TABLE t (n int) }
         session holder
           step hold { BEGIN; LOCK TABLE t }
@@ -68,13 +73,10 @@ TEST(CancelledWaiter, RunsIntoItsOwnTimeoutWhereAPermutationLeavesNobodyElseToGo
           step rest { ROLLBACK }
         permutation hold limit wait rest end
         permutation hold limit wait end rest
-    )",
-                                             "f.race");
-    const ScenarioDatabase database(ground);
-    Conductor conductor(scenario, database.conductor_options(""));
-    const Execution alone = play_permutation(scenario, scenario.permutations[0], conductor);
+    )");
+    const Execution& alone = played.front();
     EXPECT_EQ(alone.events[2].reports[0].statements.back().sqlstate, "55P03");
-    const Execution freed = play_permutation(scenario, scenario.permutations[1], conductor);
+    const Execution& freed = played.back();
     EXPECT_TRUE(freed.events[2].reports[0].is_waiting());
     EXPECT_EQ(freed.events[3].reports[1].statements.back().sqlstate, "");
 }

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "race/check_on_server.hpp"
 #include "race/conductor.hpp"
-#include "race/serial_oracle.hpp"
 
 namespace rowlock::race::test {
 
@@ -34,15 +34,10 @@ std::string without(std::string_view text, std::string_view piece, std::string_v
 }
 
 CheckResult RaceRunner::check_text(const std::string& text, bool stop_at_first) {
-    const Scenario scenario = parse_scenario(text, "generated.race");
-    const OwnDatabase database(cluster_.connection(), "rowlock_generated");
-    ConductorOptions conductor_options;
-    conductor_options.connection = database.connection();
-    Conductor conductor(scenario, conductor_options);
     CheckOptions options;
     options.time_max = std::chrono::minutes(5);
     options.stop_at_first = stop_at_first;
-    return check(scenario, conductor, oracle_objection(scenario, conductor), options);
+    return check_on_server(parse_scenario(text, "generated.race"), {.server = cluster_.connection()}, "", options);
 }
 
 std::size_t RaceRunner::expect_holds(const std::string& name, const std::string& text) {

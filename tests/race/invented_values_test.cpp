@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "race/check_on_server.hpp"
+#include "race/generated_race.hpp"
 #include "race/report_text.hpp"
-#include "race/throwaway_cluster.hpp"
 
 namespace rowlock::race::test {
 namespace {
@@ -52,11 +51,8 @@ TEST(InventedValues, AreFoundBehindCommasQuotesAndLineEnds) {
               state);
 }
 
-class OracleWithInventedValues : public testing::Test {
+class OracleWithInventedValues : public testing::Test, protected RaceRunner {
   protected:
-    CheckResult check_text(const std::string& text) {
-        return check_on_server(parse_scenario(text, "f.race"), {.server = cluster_.connection()}, "", {});
-    }
     static constexpr const char* setup = R"(
         setup {
             CREATE TABLE stock (id int PRIMARY KEY, n int NOT NULL);
@@ -67,9 +63,6 @@ class OracleWithInventedValues : public testing::Test {
             CREATE TABLE note (text text);
         }
     )";
-
-  private:
-    ThrowawayCluster cluster_;
 };
 
 TEST_F(OracleWithInventedValues, TakesNoSerialOrderForAnother) {

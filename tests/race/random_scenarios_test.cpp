@@ -2,11 +2,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "race/random_scenario.hpp"
 #include "race/reduction_comparison.hpp"
 #include "race/throwaway_cluster.hpp"
+#include "support/environment.hpp"
 
 namespace rowlock::race::test {
 namespace {
@@ -14,14 +13,9 @@ namespace {
 /// So many by default; ROWLOCK_RANDOM_SCENARIOS asks for more, ROWLOCK_RANDOM_FROM for other seeds.
 constexpr int scenarios_default = 12;
 
-int number_from(const char* variable, int otherwise) {
-    const char* const text = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe)
-    return text == nullptr ? otherwise : std::atoi(text);
-}
-
 TEST(RandomScenarios, LoseNoOutcomeToTheReduction) {
-    const int count = number_from("ROWLOCK_RANDOM_SCENARIOS", scenarios_default);
-    const int first = number_from("ROWLOCK_RANDOM_FROM", 0);
+    const int count = rowlock::test::number_from("ROWLOCK_RANDOM_SCENARIOS", scenarios_default);
+    const int first = rowlock::test::number_from("ROWLOCK_RANDOM_FROM", 0);
     const ThrowawayCluster cluster;
     std::size_t all = 0;
     std::size_t reduced = 0;

@@ -1,21 +1,12 @@
 // What an execution leaves behind must not reach the next one.
 #include <gtest/gtest.h>
 
-#include "race/check_on_server.hpp"
-#include "race/throwaway_cluster.hpp"
+#include "race/generated_race.hpp"
 
 namespace rowlock::race::test {
 namespace {
 
-class Reset : public testing::Test {
-  protected:
-    CheckResult check_text(const std::string& text) {
-        return check_on_server(parse_scenario(text, "f.race"), {.server = cluster_.connection()}, "", {});
-    }
-
-  private:
-    ThrowawayCluster cluster_;
-};
+class Reset : public testing::Test, protected RaceRunner {};
 
 TEST_F(Reset, RollsBackWhatWasPrepared) {
     const CheckResult result = check_text(R"(

@@ -9,11 +9,10 @@
 #include <set>
 #include <sstream>
 
-#include "race/checker.hpp"
-#include "race/conductor.hpp"
+#include "race/check_on_server.hpp"
 #include "race/report_json.hpp"
-#include "race/serial_oracle.hpp"
 #include "race/throwaway_cluster.hpp"
+#include "support/environment.hpp"
 
 namespace rowlock::race::test {
 namespace {
@@ -47,14 +46,10 @@ class Scenarios : public testing::Test {
     }
 
     CheckResult check_scenario(const Scenario& scenario, bool symmetry = true) {
-        const OwnDatabase database(cluster_.connection(), "rowlock_scenarios");
-        ConductorOptions options;
-        options.connection = database.connection();
-        Conductor conductor(scenario, options);
-        CheckOptions check_options;
-        check_options.symmetry = symmetry;
-        check_options.time_max = std::chrono::minutes(5);
-        return check(scenario, conductor, oracle_objection(scenario, conductor), check_options);
+        CheckOptions options;
+        options.symmetry = symmetry;
+        options.time_max = std::chrono::minutes(5);
+        return check_on_server(scenario, {.server = cluster_.connection()}, "", options);
     }
 
     ThrowawayCluster cluster_;
@@ -114,8 +109,7 @@ TEST_F(Scenarios, HaveTheFiguresOfTheDesignForMoreWriters) {
 
 /// ROWLOCK_SAME_BYTES_RUNS: of each scenario. ROWLOCK_SAME_BYTES_OF: a folder in scenarios/ instead.
 TEST_F(Scenarios, GiveTheSameBytesEveryTime) {
-    const char* const wanted = std::getenv("ROWLOCK_SAME_BYTES_RUNS");  // NOLINT(concurrency-mt-unsafe)
-    const int runs = wanted == nullptr ? 2 : std::atoi(wanted);
+    const int runs = rowlock::test::number_from("ROWLOCK_SAME_BYTES_RUNS", 2);
     const char* const folder = std::getenv("ROWLOCK_SAME_BYTES_OF");  // NOLINT(concurrency-mt-unsafe)
     for (const fs::path& path : scenario_files(fs::path(ROWLOCK_SCENARIOS) / (folder == nullptr ? "" : folder))) {
         const Scenario scenario = scenario_in(path);

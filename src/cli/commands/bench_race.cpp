@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -10,18 +9,18 @@
 #include <vector>
 
 #include "cli/commands/commands.hpp"
+#include "cli/contest.hpp"
 #include "cli/output.hpp"
 #include "race/checker.hpp"
 #include "race/conductor.hpp"
 #include "race/throwaway_cluster.hpp"
+#include "server/account.hpp"
 #include "server/child_process.hpp"
 #include "server/installation.hpp"
 
 namespace rowlock::cli {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 /// Both read this: it is isolationtester's grammar, with nothing of ours in it.
 struct BenchScenario {
@@ -97,10 +96,6 @@ struct Timing {
     [[nodiscard]] double each() const { return executions == 0 ? 0 : milliseconds / static_cast<double>(executions); }
 };
 
-double milliseconds_since(Clock::time_point start) {
-    return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
 /// Every schedule that the exploration plays, as isolationtester's permutations.
 std::string permutation_of(const race::Scenario& scenario, const race::Execution& execution) {
     std::string line = "permutation";
@@ -129,9 +124,8 @@ class RaceBench {
 
   private:
     static std::optional<std::filesystem::path> find_peer() {
-        const Account self{.name = {}, .user = geteuid(), .group = getegid(), .switched = false};
         const std::filesystem::path path =
-            std::filesystem::path(find_installation(self, std::nullopt).binaries).parent_path() /
+            std::filesystem::path(find_installation(own_account(), std::nullopt).binaries).parent_path() /
             "lib/pgxs/src/test/isolation/isolationtester";
         std::error_code ignored;
         return std::filesystem::exists(path, ignored) ? std::optional(path) : std::nullopt;
@@ -142,9 +136,9 @@ class RaceBench {
         const race::OwnDatabase database(cluster_.connection(), "rowlock_bench");
         race::ServerWatch watch(database.connection());
         constexpr int trips = 2'000;
-        const auto start = Clock::now();
+        const Stopwatch watching;
         for (int trip = 0; trip < trips; ++trip) (void)race::query(watch.session(), {"bench.trip", "SELECT 1"});
-        const double each = milliseconds_since(start) / trips;
+        const double each = watching.milliseconds() / trips;
         if (!context_.globals.json) return print_line(fmt::format("one round trip (SELECT 1): {:.2f} ms", each));
         lines_.push_back(JsonObject().text("scenario", "SELECT 1").real("milliseconds_each", each).str());
     }
@@ -163,12 +157,12 @@ class RaceBench {
         while (timings.size() < rounds) {
             std::string found;
             options.on_restart = [&] { found.clear(); };
-            const auto start = Clock::now();
+            const Stopwatch watching;
             const auto summary = race::explore(conductor, options, [&](const race::Execution& execution) {
                 if (permutations != nullptr) found += permutation_of(scenario, execution);
                 return true;
             });
-            timings.push_back({summary.executions + summary.abandoned, milliseconds_since(start)});
+            timings.push_back({summary.executions + summary.abandoned, watching.milliseconds()});
             if (permutations != nullptr) *permutations = found;
         }
         std::ranges::sort(timings, {}, &Timing::milliseconds);
@@ -184,11 +178,10 @@ class RaceBench {
             timing.executions += each;
         }
         const race::OwnDatabase database(cluster_.connection(), "rowlock_bench");
-        const Account self{.name = {}, .user = geteuid(), .group = getegid(), .switched = false};
-        const auto start = Clock::now();
+        const Stopwatch watching;
         const CommandResult result =
-            run_as(self, {.arguments = {peer.string(), database.connection()}, .input = spec}, peer_limit);
-        timing.milliseconds = milliseconds_since(start);
+            run_as(own_account(), {.arguments = {peer.string(), database.connection()}, .input = spec}, peer_limit);
+        timing.milliseconds = watching.milliseconds();
         if (result.exit_code != 0) throw SetupError("isolationtester: " + result.output);
         return timing;
     }
@@ -199,38 +192,34 @@ class RaceBench {
         const Timing ours = explore_ours(parsed, false, &permutations);
         std::optional<Timing> theirs;
         if (peer) theirs = run_peer(*peer, scenario, permutations);
-        const bool met = ours.each() <= scenario.bar_milliseconds;
+        report(scenario.name, ours, theirs,
+               fmt::format("{:.1f}: {}", scenario.bar_milliseconds, judged(ours.each(), scenario.bar_milliseconds)));
+    }
+
+    void explore_copies(int copies, double bar) {
+        const race::Scenario scenario = race::parse_scenario(fmt::format(copied_scenario, copies), "MAX + 1");
+        const Timing ours = explore_ours(scenario, true, nullptr);
+        report(fmt::format("MAX + 1, {} x 4, symmetry", copies), ours, std::nullopt,
+               fmt::format("for all {:.0f} ms: {}", bar, judged(ours.milliseconds, bar)));
+    }
+
+    static std::string_view judged(double milliseconds, double bar) { return milliseconds <= bar ? "met" : "missed"; }
+
+    void report(std::string_view name, const Timing& ours, const std::optional<Timing>& theirs,
+                const std::string& bar) {
         if (context_.globals.json) {
             JsonObject object;
-            object.text("scenario", scenario.name).number("executions", static_cast<std::int64_t>(ours.executions));
+            object.text("scenario", name).number("executions", static_cast<std::int64_t>(ours.executions));
             object.real("milliseconds", ours.milliseconds).real("milliseconds_each", ours.each());
             if (theirs) object.real("isolationtester_each", theirs->each());
             lines_.push_back(object.str());
             return;
         }
-        print_line(fmt::format("{:38}  {:3} executions, {:7.1f} ms, {:5.2f} ms each (bar {:.1f}: {})", scenario.name,
-                               ours.executions, ours.milliseconds, ours.each(), scenario.bar_milliseconds,
-                               met ? "met" : "missed"));
+        print_line(fmt::format("{:38}  {:3} executions, {:7.1f} ms, {:5.2f} ms each (bar {})", name, ours.executions,
+                               ours.milliseconds, ours.each(), bar));
         if (!theirs) return;
         print_line(fmt::format("{:38}  isolationtester, the same schedules: {:5.2f} ms each, {:.1f} × ours", "",
                                theirs->each(), theirs->each() / ours.each()));
-    }
-
-    void explore_copies(int copies, double bar) {
-        const std::string text = fmt::format(copied_scenario, copies);
-        const race::Scenario scenario = race::parse_scenario(text, "MAX + 1");
-        const Timing ours = explore_ours(scenario, true, nullptr);
-        const std::string name = fmt::format("MAX + 1, {} x 4, symmetry", copies);
-        if (context_.globals.json) {
-            JsonObject object;
-            object.text("scenario", name).number("executions", static_cast<std::int64_t>(ours.executions));
-            lines_.push_back(
-                object.real("milliseconds", ours.milliseconds).real("milliseconds_each", ours.each()).str());
-            return;
-        }
-        print_line(fmt::format("{:38}  {:3} executions, {:7.1f} ms, {:5.2f} ms each (bar for all {:.0f} ms: {})", name,
-                               ours.executions, ours.milliseconds, ours.each(), bar,
-                               ours.milliseconds <= bar ? "met" : "missed"));
     }
 
     const Context& context_;

@@ -9,7 +9,6 @@
 #include "cli/connection.hpp"
 #include "cli/output.hpp"
 #include "rowlock/database.hpp"
-#include "rowlock/schema.hpp"
 
 namespace rowlock::cli {
 
@@ -156,8 +155,9 @@ void print_for_people(const Context& context, const LedgerStatus& status) {
     for (const Longest& one : status.longest) {
         longest += fmt::format("{}{} {}", longest.empty() ? "" : ", ", shown(one.tenant), grouped(one.entries));
     }
-    if (status.tenants == 0)
+    if (status.tenants == 0) {
         print_line("        no tenant, or none that this login may see: GRANT rowlock_auditor lets it");
+    }
     if (status.tenants > 1) print_line("        the longest: " + longest);
     print_line(
         fmt::format("state   {}, {} dead", counted(status.state_rows, "row", "rows"), grouped(status.dead_state_rows)));

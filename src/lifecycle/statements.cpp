@@ -27,7 +27,7 @@ constexpr std::string_view find_parent_pattern = "SELECT FROM {parent} WHERE {is
 /// The target set is locked and looked at again before anything is written, so a child that changed its status or its
 /// parent meanwhile is neither missed, nor counted with the status it had, nor taken along.
 constexpr std::string_view retire_children_pattern = R"sql(WITH target AS MATERIALIZED (
-    SELECT {key_aliases}, {status} AS earlier
+    SELECT {identity}, {status} AS earlier
       FROM {child}
      WHERE {is_under_parent} AND {status} = ANY (${live})
      ORDER BY {key}
@@ -130,26 +130,22 @@ void LifecycleStatements::build_parent_statements() {
 
 void LifecycleStatements::build_child_statements() {
     const std::string status = quote_identifier(description_.child.status);
-    const std::vector<std::string> key = quoted_columns({}, description_.child.key);
+    // The target's columns are all that joins the child to it. Were the tenant or the parent compared with its constant
+    // once more, then a planner that does not know the value yet (statistics from before it) takes it for one row and
+    // reads all children of the parent again for each of them.
     std::vector<std::string> aliases;
-    std::vector<std::string> child_key;
-    for (std::size_t i = 0; i < key.size(); ++i) {
-        aliases.push_back(fmt::format("{} AS key_{}", key[i], i + 1));
-        child_key.push_back("child." + key[i]);
-    }
-    // The parent again, though the target has it: else the whole table is read to join with it.
     std::vector<std::string> is_target;
-    for (std::size_t i = 0; i < child_parent_.size(); ++i) {
-        is_target.push_back(fmt::format("child.{} = ${}", child_parent_[i], i + 1));
+    for (std::size_t i = 0; i < child_identity_.size(); ++i) {
+        aliases.push_back(fmt::format("{} AS identity_{}", child_identity_[i], i + 1));
+        is_target.push_back(fmt::format("child.{} = target.identity_{}", child_identity_[i], i + 1));
     }
-    for (std::size_t i = 0; i < key.size(); ++i)
-        is_target.push_back(fmt::format("{} = target.key_{}", child_key[i], i + 1));
+    const std::vector<std::string> key = quoted_columns({}, description_.child.key);
     retire_children_ =
-        fmt::format(retire_children_pattern, fmt::arg("key_aliases", joined(aliases, ", ")), fmt::arg("status", status),
+        fmt::format(retire_children_pattern, fmt::arg("identity", joined(aliases, ", ")), fmt::arg("status", status),
                     fmt::arg("child", child_table_), fmt::arg("is_under_parent", equal_to(child_parent_, 1)),
                     fmt::arg("live", child_parent_.size() + 1), fmt::arg("retired", child_parent_.size() + 2),
                     fmt::arg("key", joined(key, ", ")), fmt::arg("is_target", joined(is_target, " AND ")),
-                    fmt::arg("child_key", joined(child_key, ", ")));
+                    fmt::arg("child_key", "child." + joined(key, ", child.")));
     const std::size_t behind_child = child_identity_.size() + 1;
     const std::string is_child = equal_to(child_identity_, 1);
     confirm_child_ = fmt::format(confirm_child_pattern, fmt::arg("child", child_table_), fmt::arg("status", status),

@@ -1,4 +1,5 @@
 // Parents and children: what retire, revive, the guards, confirm and move promise, one call at a time.
+#include "lifecycle/statements.hpp"
 #include "postgres/lifecycle_fixture.hpp"
 
 namespace rowlock {
@@ -6,6 +7,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 using testing::Pair;
 using testing::UnorderedElementsAre;
 
@@ -194,6 +196,46 @@ TEST_F(LifecycleCalls, CostOneRoundTripMoreThanTheWriteAlone) {
               bare + 1);
     EXPECT_EQ(round_trips([&](Transaction& transaction) { static_cast<void>(documents().retire(transaction, 1)); }),
               bare + 1);
+}
+
+/// How the server would retire the children of parent 9.
+std::string plan_of_retire(Database& database, const Lifecycle& lifecycle, const RowIdentity& parent) {
+    const LifecycleStatements statements(lifecycle.description());
+    const Query retire = statements.retire_children(parent);
+    const std::string sql = "EXPLAIN " + std::string(retire.statement.sql);
+    std::string plan;
+    database.transact({.tenant = TenantId("new")}, [&](Transaction& transaction) {
+        for (const Row row : transaction.execute({"test.plan", sql}, retire.parameters)) {
+            plan += std::string(row.text(0)) + '\n';
+        }
+    });
+    return plan;
+}
+
+/// Where the planner takes a parent's children for one, a loop over both sides with a filter looks cheap to it, and
+/// takes the square of their number.
+TEST_F(LifecycleCalls, RetireMeetsAChildOnceAlsoWhereThePlannerKnowsNoneOfThem) {
+    static_cast<void>(documents());
+    server_.execute(
+        "INSERT INTO claim (document_id) SELECT 2 FROM generate_series(1, 5000);"
+        "ANALYZE document, claim; INSERT INTO document VALUES (9);"
+        "INSERT INTO claim (document_id) SELECT 9 FROM generate_series(1, 500)");
+    EXPECT_THAT(plan_of_retire(database_, documents(), {9}), Not(HasSubstr("Join Filter")));
+
+    server_.execute(
+        "CREATE TABLE folder (tenant text, id int, status text DEFAULT 'open', PRIMARY KEY (tenant, id));"
+        "CREATE TABLE page (tenant text, id int, folder int, status text DEFAULT 'candidate', PRIMARY KEY (tenant, id),"
+        "                   FOREIGN KEY (tenant, folder) REFERENCES folder);"
+        "CREATE INDEX ON page (tenant, folder);"
+        "INSERT INTO folder VALUES ('old', 1), ('new', 9);"
+        "INSERT INTO page SELECT 'old', n, 1 FROM generate_series(1, 5000) AS n; ANALYZE folder, page;"
+        "INSERT INTO page SELECT 'new', n, 9 FROM generate_series(1, 500) AS n");
+    const Lifecycle pages(maker_, {.parent = {.table = "folder"},
+                                   .child = {.table = "page"},
+                                   .retired = "rejected",
+                                   .live_children = {"candidate"},
+                                   .tenant_column = "tenant"});
+    EXPECT_THAT(plan_of_retire(database_, pages, {"new", 9}), Not(HasSubstr("Join Filter")));
 }
 
 class LifecycleGuards : public LifecycleTest {

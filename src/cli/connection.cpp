@@ -31,13 +31,15 @@ bool may_act_as(Transaction& transaction, std::string_view role) {
 std::string role_for(Transaction& transaction, Access access) {
     require_schema(transaction);
     if (access == Access::auditor && may_act_as(transaction, "rowlock_auditor")) return "rowlock_auditor";
+    if (access == Access::sealer) return "rowlock_sealer";
     if (may_act_as(transaction, "rowlock_app")) return "rowlock_app";
     return {};
 }
 
 void install_on_private_server(Database& database) {
     database.transact({}, [](Transaction& transaction) {
-        if (schema_status(transaction).installed == 0) install_schema(transaction);
+        const SchemaStatus status = schema_status(transaction);
+        if (status.installed < status.current) install_schema(transaction);
     });
 }
 

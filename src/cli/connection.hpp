@@ -16,6 +16,7 @@ namespace rowlock::cli {
 enum class Access {
     app,      ///< As rowlock_app: row-level security holds. The schema must be there.
     auditor,  ///< As rowlock_auditor where the login may, to read all tenants; else as rowlock_app.
+    sealer,   ///< As rowlock_sealer, or not at all.
     owner,    ///< As the login itself, for the schema. The schema need not be there.
 };
 

@@ -136,20 +136,19 @@ class Checker {
     }
 
     bool play_permutation_with_reruns(const Permutation& permutation) {
-        const ExplorerOptions defaults;
-        for (std::size_t attempt = 0; attempt <= defaults.reruns_max; ++attempt) {
-            try {
-                const Execution execution = play_permutation(scenario_, permutation, stage_);
-                ++result_.summary.executions;
-                take(execution, false);
-                return true;
-            } catch (const StageFault& fault) {
-                ++result_.summary.reruns;
-                result_.summary.problem = fault.what();
-            }
+        try {
+            const Execution execution = with_reruns([&] { return play_permutation(scenario_, permutation, stage_); },
+                                                    [&](const StageFault& fault) {
+                                                        ++result_.summary.reruns;
+                                                        result_.summary.problem = fault.what();
+                                                    });
+            ++result_.summary.executions;
+            take(execution, false);
+            return true;
+        } catch (const StageFault&) {
+            result_.summary.server_decided = true;
+            return false;
         }
-        result_.summary.server_decided = true;
-        return false;
     }
 
     [[nodiscard]] bool is_out_of_time() const {

@@ -21,6 +21,8 @@ constexpr microseconds first_patience{150};
 constexpr microseconds patience_max{5'000};
 /// How often one event may free further waiters.
 constexpr std::size_t wakes_max = 256;
+/// Beyond it a machine is too slow for deadlocks to be explored on it.
+constexpr milliseconds deadlock_timeout_max{640};
 /// The detector answers at once when its time has come; past this its timer had gone off too early.
 constexpr milliseconds detector_wait_max{1'000};
 /// A time-out that is to run out does so within this.
@@ -45,12 +47,41 @@ Conductor::Conductor(const Scenario& scenario, ConductorOptions options)
     arena_ = std::make_unique<Arena>(scenario, watch_);
     referee_ = std::make_unique<Referee>(scenario, watch_, *arena_);
     forget_analyses();
-    for (std::size_t i = 0; i < scenario.sessions.size(); ++i) {
+    make_players();
+}
+
+void Conductor::make_players() {
+    for (std::size_t i = 0; i < scenario_->sessions.size(); ++i) {
+        const SessionScript& session = scenario_->sessions[i];
         auto settings = settings_of(options_);
-        if (!scenario.sessions[i].role.empty()) settings.emplace_back("role", scenario.sessions[i].role);
+        if (!session.role.empty()) settings.emplace_back("role", session.role);
         players_.push_back(
-            std::make_unique<Player>(scenario.sessions[i], i, PlayerOptions{options_.connection, std::move(settings)}));
+            std::make_unique<Player>(session, i, PlayerOptions{options_.connection, std::move(settings)}));
     }
+}
+
+/// A wait is seen, and its backend stopped, before its deadlock detector can run: the detector is a move of its own.
+/// Where the machine was too slow for that, whom it failed is chance, and the execution is void.
+void Conductor::require_in_time() {
+    if (!options_.may_stop_backends || Clock::now() - seen_running_ < options_.deadlock_timeout) return;
+    was_late_ = true;
+    throw StageFault(
+        fmt::format("the machine is too slow to see a wait within {} ms", options_.deadlock_timeout.count()));
+}
+
+/// With new sessions: the time-out is set when they connect, and one of the old has an answer that nobody took.
+void Conductor::be_more_patient() {
+    options_.deadlock_timeout = std::min(options_.deadlock_timeout * 4, deadlock_timeout_max);
+    for (const auto& player : players_) {
+        if (!player->has_link()) continue;
+        player->link().cancel();
+        player->link().close();
+    }
+    for (const auto& player : players_) wait_for_exit(player->index());
+    players_.clear();
+    make_players();
+    is_prepared_ = false;
+    was_late_ = false;
 }
 
 Conductor::~Conductor() {
@@ -92,6 +123,7 @@ void Conductor::prepare_players() {
 
 void Conductor::restart() {
     release_waiters();
+    if (was_late_) be_more_patient();
     others_block_ = false;
     for (const auto& player : players_) {
         if (!player->has_link()) continue;
@@ -107,28 +139,9 @@ void Conductor::restart() {
     prepare_players();
 }
 
-Conductor::Waiter* Conductor::waiter(std::size_t session) {
+Waiter* Conductor::waiter(std::size_t session) {
     const auto at = std::ranges::find(waiters_, session, &Waiter::session);
     return at == waiters_.end() ? nullptr : &*at;
-}
-
-/// Sessions from which a walk along "waits for" comes back to where it started.
-std::vector<std::size_t> Conductor::deadlocked() const {
-    std::vector<std::size_t> found;
-    for (const Waiter& start : waiters_) {
-        std::set<std::size_t> seen;
-        std::vector<std::size_t> open(start.blocked_by);
-        while (!open.empty()) {
-            const std::size_t session = open.back();
-            open.pop_back();
-            if (!seen.insert(session).second) continue;
-            const auto at = std::ranges::find(waiters_, session, &Waiter::session);
-            if (at != waiters_.end()) open.insert(open.end(), at->blocked_by.begin(), at->blocked_by.end());
-        }
-        if (seen.contains(start.session)) found.push_back(start.session);
-    }
-    std::ranges::sort(found);
-    return found;
 }
 
 std::vector<Move> Conductor::moves() {
@@ -137,7 +150,7 @@ std::vector<Move> Conductor::moves() {
         const auto next = player->next_step();
         if (next && waiter(player->index()) == nullptr) moves.push_back({Move::Kind::step, player->index(), *next});
     }
-    for (const std::size_t session : deadlocked()) {
+    for (const std::size_t session : in_cycles(waiters_)) {
         moves.push_back({Move::Kind::deadlock_check, session, players_[session]->report().step});
     }
     return moves;
@@ -181,17 +194,22 @@ StepReport Conductor::settle(std::size_t session, bool woken, bool waits_out) {
         }
         const AsyncSession* const link[] = {&player.link()};
         if (wait_for_any(link, patience)) {
+            if (!waits_out && !waiters_.empty()) require_in_time();
+            seen_running_ = Clock::now();
             player.advance();
             continue;
         }
         patience = std::min(patience * 2, patience_max);
         if (waits_out && Clock::now() - started < timeout_wait_max) continue;
+        const Clock::time_point looked_at = Clock::now();
         BackendView view = watch_.view(player.pid(), arena_->catalog());
+        if (view.blocked_by.empty()) seen_running_ = looked_at;
         bool others = false;
         const std::vector<std::size_t> blocked_by = sessions_of(view.blocked_by, others);
         const bool has_waited = Clock::now() - started > options_.others_wait_max;
         if (!view.blocked_by.empty() && (!others || has_waited)) {
             begin_wait(session, std::move(view.locks), blocked_by);
+            if (!waits_out) require_in_time();
             StepReport report = player.report();
             report.blocked_by = blocked_by;
             report.verdict = others ? Verdict::blocked_by_others : Verdict::blocked;
@@ -248,6 +266,7 @@ void Conductor::let_signals_arrive(Event& event) {
         if (options_.may_stop_backends) resume_process(player.pid());
         const AsyncSession* const link[] = {&player.link()};
         if (wait_for_any(link, signal_wait_max)) {
+            seen_running_ = Clock::now();
             std::erase_if(waiters_, [&](const Waiter& other) { return other.session == waiting.session; });
             event.reports.push_back(settle(waiting.session, true));
         } else if (options_.may_stop_backends) {
@@ -279,6 +298,7 @@ void Conductor::wake_the_freed(Event& event) {
         }
         const std::size_t session = freed[taken];
         std::erase_if(waiters_, [&](const Waiter& waiting) { return waiting.session == session; });
+        seen_running_ = Clock::now();
         if (options_.may_stop_backends) resume_process(players_[session]->pid());
         event.reports.push_back(settle(session, true));
     }
@@ -299,11 +319,12 @@ StepReport Conductor::run_deadlock_check(std::size_t session) {
         // A cycle that only the order of a queue closes is opened by changing that order: then nobody fails, and it
         // may be another who is free.
         const bool is_opened = !freed_waiters().empty();
-        const std::vector<std::size_t> cycle = deadlocked();
+        const std::vector<std::size_t> cycle = in_cycles(waiters_);
         if (is_opened || std::ranges::find(cycle, session) == cycle.end()) break;
         if (Clock::now() > give_up_at) throw StageFault("the deadlock detector had run before the cycle was closed");
     }
     std::erase_if(waiters_, [&](const Waiter& waiting) { return waiting.session == session; });
+    seen_running_ = Clock::now();
     return settle(session, false);
 }
 
@@ -321,6 +342,7 @@ Event Conductor::perform(const Move& move) {
     } else {
         const OwnTimeout timeout = own_timeout_of(scenario_->sessions[move.session]);
         const bool runs_out = move.kind == Move::Kind::time_out;
+        seen_running_ = Clock::now();
         players_[move.session]->start_with_timeout(move.step, runs_out ? timeout : OwnTimeout::none);
         event.reports.push_back(settle(move.session, false, runs_out));
         event.may_time_out = !runs_out && timeout != OwnTimeout::none && event.reports.front().is_waiting();

@@ -16,6 +16,7 @@
 #include "race/scenario.hpp"
 #include "race/server_watch.hpp"
 #include "race/stage.hpp"
+#include "race/waiter.hpp"
 
 namespace rowlock::race {
 
@@ -25,6 +26,7 @@ struct ConductorOptions {
     /// The cluster is the checker's own, so its backends may be stopped. Where they may not, who wakes first is the
     /// server's choice.
     bool may_stop_backends = true;
+    /// Short, since every deadlock is waited for; longer once the machine was too slow for it.
     std::chrono::milliseconds deadlock_timeout{10};
     /// A step that neither ends nor waits for a session of the scenario is given up after this long.
     std::chrono::milliseconds step_wait_max{10'000};
@@ -51,15 +53,11 @@ class Conductor : public Stage {
   private:
     using Clock = std::chrono::steady_clock;
 
-    /// A session that waits.
-    struct Waiter {
-        std::size_t session;
-        Clock::time_point since;
-        std::vector<std::size_t> blocked_by{};
-    };
-
     void forget_analyses();
+    void make_players();
     void prepare_players();
+    void require_in_time();
+    void be_more_patient();
     void release_waiters();
     StepReport settle(std::size_t session, bool woken, bool waits_out = false);
     void begin_wait(std::size_t session, std::vector<HeldLock> locks, std::vector<std::size_t> blocked_by);
@@ -70,7 +68,6 @@ class Conductor : public Stage {
     std::vector<std::size_t> freed_waiters();
     StepReport run_deadlock_check(std::size_t session);
     void wait_for_exit(std::size_t session);
-    [[nodiscard]] std::vector<std::size_t> deadlocked() const;
     [[nodiscard]] Waiter* waiter(std::size_t session);
     [[nodiscard]] std::vector<std::size_t> sessions_of(const std::vector<int>& pids, bool& others) const;
 
@@ -85,6 +82,8 @@ class Conductor : public Stage {
     std::vector<std::unique_ptr<Player>> players_;
     std::vector<Waiter> waiters_;  ///< In order of arrival.
     bool others_block_ = false;
+    Clock::time_point seen_running_;  ///< When the session that runs was last known not to wait.
+    bool was_late_ = false;
 };
 
 }  // namespace rowlock::race

@@ -115,7 +115,7 @@ class Exploration {
         // Only the last node and what comes after it is touched before the execution has ended.
         const std::size_t depth = path_.size();
         const Node last = path_.empty() ? Node{} : path_.back();
-        for (std::size_t attempt = 0; attempt <= options_.reruns_max; ++attempt) {
+        for (std::size_t attempt = 0; attempt <= reruns_max; ++attempt) {
             try {
                 play();
                 return true;

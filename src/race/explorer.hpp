@@ -31,8 +31,6 @@ struct ExplorerOptions {
     std::function<void()> on_restart{};
     /// Asked before each execution.
     std::function<bool()> is_out_of_time{};
-    /// An execution that came out otherwise than before, or that the stage could not finish, is run again so often.
-    std::size_t reruns_max = 5;
 };
 
 struct ExplorationSummary {

@@ -155,25 +155,33 @@ std::tuple<std::size_t, std::size_t, std::size_t> size_of(const Execution& execu
     return {count_preemptions(execution), sessions.size(), execution.events.size()};
 }
 
-std::optional<Execution> play_moves(Stage& stage, const Moves& moves, bool with_locks) {
+namespace {
+
+std::optional<Execution> play_moves_once(Stage& stage, const Moves& moves, bool with_locks) {
     Execution execution;
+    stage.restart();
+    for (const Move& move : moves) {
+        const std::vector<Move> possible = stage.moves();
+        const bool can_happen = std::ranges::any_of(possible, [&](const Move& other) {
+            const bool is_check = move.kind == Move::Kind::deadlock_check;
+            return other.session == move.session && is_check == (other.kind == Move::Kind::deadlock_check);
+        });
+        if (!can_happen) return std::nullopt;
+        execution.events.push_back(stage.perform(move));
+        if (with_locks) execution.events.back().locks = stage.held_locks();
+    }
+    execution.ending = stage.finish();
+    return execution;
+}
+
+}  // namespace
+
+std::optional<Execution> play_moves(Stage& stage, const Moves& moves, bool with_locks) {
     try {
-        stage.restart();
-        for (const Move& move : moves) {
-            const std::vector<Move> possible = stage.moves();
-            const bool can_happen = std::ranges::any_of(possible, [&](const Move& other) {
-                const bool is_check = move.kind == Move::Kind::deadlock_check;
-                return other.session == move.session && is_check == (other.kind == Move::Kind::deadlock_check);
-            });
-            if (!can_happen) return std::nullopt;
-            execution.events.push_back(stage.perform(move));
-            if (with_locks) execution.events.back().locks = stage.held_locks();
-        }
-        execution.ending = stage.finish();
+        return with_reruns([&] { return play_moves_once(stage, moves, with_locks); });
     } catch (const StageFault&) {
         return std::nullopt;
     }
-    return execution;
 }
 
 Execution minimise(Stage& stage, Execution found, const MinimiserOptions& options) {

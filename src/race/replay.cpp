@@ -156,7 +156,9 @@ Replay parse_replay(std::string_view text, std::string_view name) {
     return replay;
 }
 
-ReplayOutcome play_again(const Scenario& scenario, const Replay& replay, Stage& stage) {
+namespace {
+
+ReplayOutcome play_once(const Scenario& scenario, const Replay& replay, Stage& stage) {
     ReplayOutcome outcome;
     stage.restart();
     for (const ReplayMove& wanted : replay.moves) {
@@ -178,6 +180,12 @@ ReplayOutcome play_again(const Scenario& scenario, const Replay& replay, Stage& 
     }
     outcome.execution.ending = stage.finish();
     return outcome;
+}
+
+}  // namespace
+
+ReplayOutcome play_again(const Scenario& scenario, const Replay& replay, Stage& stage) {
+    return with_reruns([&] { return play_once(scenario, replay, stage); });
 }
 
 }  // namespace rowlock::race

@@ -2,6 +2,7 @@
 // on a server (conductor.hpp), a simulated one in the tests.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -40,6 +41,26 @@ class StageFault : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
 };
+
+/// How often a void execution is run again.
+inline constexpr std::size_t reruns_max = 5;
+
+/// Plays again while the execution is void; `on_fault` is told of each. Throws the last fault.
+template <class Play, class OnFault>
+auto with_reruns(Play&& play, OnFault&& on_fault) {
+    for (std::size_t attempt = 0;; ++attempt) {
+        try {
+            return play();
+        } catch (const StageFault& fault) {
+            on_fault(fault);
+            if (attempt == reruns_max) throw;
+        }
+    }
+}
+template <class Play>
+auto with_reruns(Play&& play) {
+    return with_reruns(play, [](const StageFault&) {});
+}
 
 /// Something that no rerun would change: the play ends here.
 class StageStopped : public std::runtime_error {

@@ -164,6 +164,25 @@ TEST_F(Race, ReplaysAFindingAndSaysWhereAChangedOneDiverges) {
     EXPECT_THAT(other.output, HasSubstr("diverged at writer_1.put"));
 }
 
+/// A checker that is held up for longer than the deadlock detector waits: whom the detector failed in the meantime is
+/// chance, and not an outcome of the schedule.
+TEST_F(Race, GivesTheSameBytesOnAMachineThatIsTooSlowForDeadlocks) {
+    const Arguments words{"race", std::string(ROWLOCK_SCENARIOS) + "/lock-order-twin.race", "--json"};
+    const ProcessResult undisturbed = run(words);
+    ASSERT_EQ(undisturbed.exit_code, 1) << undisturbed.errors;
+    for (int round = 0; round < 4; ++round) {
+        BackgroundProcess process(command(words));
+        const auto end = std::chrono::steady_clock::now() + limit;
+        while (process.running() && std::chrono::steady_clock::now() < end) {
+            process.send(SIGSTOP);
+            std::this_thread::sleep_for(std::chrono::milliseconds(30));
+            process.send(SIGCONT);
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        }
+        EXPECT_EQ(process.wait(limit).output, undisturbed.output);
+    }
+}
+
 /// What a run that was killed left: folders of clusters, and processes that work in them.
 class RaceLeftovers : public Race {
   protected:

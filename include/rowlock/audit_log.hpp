@@ -54,7 +54,8 @@ struct TenantEntry {
 struct StoredEntry {
     std::int64_t seq = 0;
     EntryId id{std::array<std::byte, 16>{}};
-    /// Microseconds since 1970-01-01 UTC, by the server's clock at the time of the append.
+    /// Microseconds since 1970-01-01 UTC, by the server's clock at the time of the append, or of the staging where it
+    /// was staged: then it can be earlier than that of the entry before it.
     std::int64_t recorded_at = 0;
     std::optional<std::string> actor{};
     std::optional<std::string> action{};
@@ -154,8 +155,11 @@ class AuditLog {
     /// All tenants that have a state row or entries, in order, that the role can see.
     [[nodiscard]] static std::vector<TenantId> tenants(Transaction& transaction);
 
-  private:
     struct Implementation;
+    /// For src/audit.
+    [[nodiscard]] const Implementation& implementation() const noexcept { return *implementation_; }
+
+  private:
     std::unique_ptr<const Implementation> implementation_;
 };
 

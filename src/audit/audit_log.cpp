@@ -7,6 +7,7 @@
 #include <map>
 
 #include "audit/audit_log_implementation.hpp"
+#include "audit/chain_head.hpp"
 #include "audit/signing.hpp"
 #include "base/contract.hpp"
 #include "postgres/advisory_namespace.hpp"
@@ -17,7 +18,6 @@ namespace rowlock {
 
 namespace {
 
-constexpr std::string_view head_lock_class = "audit head";
 constexpr std::string_view reserved_actions = "rowlock.";
 
 /// Locks: one transaction-scoped advisory lock per tenant (or per hash, where two tenants' hashes meet), ascending,
@@ -30,20 +30,8 @@ constexpr Statement join_queue{
     "  FROM (SELECT DISTINCT hashtext(tenant) AS key FROM unnest($2::text[]) AS tenant ORDER BY key) AS queue",
     true};
 
-/// The same for one tenant.
-constexpr Statement join_queue_of_one{"audit.join_queue", "SELECT pg_advisory_xact_lock($1, hashtext($2))", true};
-
 /// Under row-level security only the tenant of the transaction can be written.
 constexpr Statement set_tenant{"audit.set_tenant", "SELECT set_config('rowlock.tenant', $1, true)", true};
-
-/// Locks: the tenant's state row, FOR UPDATE, until the transaction ends.
-constexpr Statement lock_head{
-    "audit.lock_head", "SELECT last_seq, head_mac, key_id FROM rowlock.tenant_seq WHERE tenant_id = $1 FOR UPDATE",
-    true};
-
-/// Locks: the new row, until the transaction ends; waits for another first user. Only on first use.
-constexpr Statement make_head{"audit.make_head",
-                              "INSERT INTO rowlock.tenant_seq (tenant_id) VALUES ($1) ON CONFLICT DO NOTHING", true};
 
 #define ROWLOCK_LOOK_UNDER_LOCK                                                                                   \
     "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, row_security_active('rowlock.audit_log')," \
@@ -56,12 +44,6 @@ constexpr Statement make_head{"audit.make_head",
 /// and set again between them.
 constexpr Statement look_for_one{"audit.look_under_lock", ROWLOCK_LOOK_UNDER_LOCK "$2::uuid", true};
 constexpr Statement look_for_many{"audit.look_under_lock", ROWLOCK_LOOK_UNDER_LOCK "ANY ($2::uuid[])", true};
-
-/// Locks: none that is not held. The function checks that the entry follows the head, moves the head and inserts.
-constexpr Statement append_entry{"audit.append_entry",
-                                 "SELECT rowlock.append_entry($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)", true};
-constexpr Statement append_entries{"audit.append_entries",
-                                   "SELECT rowlock.append_entries($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)", true};
 
 /// Takes no lock.
 constexpr Statement list_entries{
@@ -82,24 +64,11 @@ constexpr Statement list_tenants{
     " SELECT tenant_id FROM logged WHERE tenant_id IS NOT NULL"
     " UNION SELECT tenant_id FROM rowlock.tenant_seq ORDER BY tenant_id"};
 
-std::optional<Mac> mac_of(const Row& row, std::size_t column) {
-    if (row.is_null(column)) return std::nullopt;
-    const auto bytes = row.bytes(column);
-    Mac mac{};
-    contract(bytes.size() == mac.size(), "a stored MAC has 32 bytes, as its domain says");
-    std::ranges::copy(bytes, mac.begin());
-    return mac;
-}
-
 /// What one tenant's locked head and the look under its lock gave.
 struct LockedTenant {
     LedgerId ledger{};
     SigningSituation situation;
 };
-
-Head head_of(const Row& row) {
-    return {row.integer(0), mac_of(row, 1), row.optional_text(2)};
-}
 
 LockedTenant look_under_lock(const Rows& head, const Rows& rows, const TenantId& tenant) {
     if (rows.empty()) throw SetupError("rowlock.ledger is empty: the schema is damaged, its one row is gone");
@@ -126,7 +95,7 @@ LockedTenant look_under_lock(const Rows& head, const Rows& rows, const TenantId&
 struct TenantBatch {
     TenantId tenant;
     std::vector<std::size_t> places;  ///< In what the caller gave.
-    std::vector<const AuditEntry*> entries;
+    std::vector<EntryToSign> entries;
     std::vector<std::optional<std::string>> ids;
 };
 
@@ -150,7 +119,7 @@ std::vector<TenantBatch> by_tenant(std::span<const TenantEntry> entries) {
         require_appendable(entry);
         auto& batch = batches.try_emplace(tenant.text(), TenantBatch{tenant, {}, {}, {}}).first->second;
         batch.places.push_back(place);
-        batch.entries.push_back(&entry);
+        batch.entries.push_back({&entry, {}});
         batch.ids.emplace_back(entry.id.text());
     }
     std::vector<TenantBatch> ordered;
@@ -166,17 +135,9 @@ class Appending {
         : transaction_(transaction), batches_(std::move(batches)), switches_tenant_(!transaction.tenant()) {}
 
     void check_order() {
-        auto& acquisitions = transaction_.state().acquisitions;
-        for (const Acquisition& earlier : acquisitions) {
-            if (earlier.lock_class != head_lock_class) continue;
-            contract(batches_.size() == 1 && batches_[0].tenant.text() == earlier.key,
-                     "entries of several tenants in one transaction are one call of append_all: a tenant added later "
-                     "deadlocks with a transaction that does it the other way round");
-            return;
-        }
-        for (const TenantBatch& batch : batches_) {
-            acquisitions.push_back({head_lock_class, batch.tenant.text(), std::source_location::current()});
-        }
+        std::vector<TenantId> tenants;
+        for (const TenantBatch& batch : batches_) tenants.push_back(batch.tenant);
+        note_head_locks(transaction_, tenants);
     }
 
     std::vector<LockedTenant> lock() {
@@ -198,15 +159,7 @@ class Appending {
     void enqueue(const TenantBatch& batch, const std::vector<SignedRow>& rows) {
         if (rows.empty()) return;
         if (switches_tenant_) transaction_.enqueue(set_tenant, {batch.tenant});
-        if (rows.size() == 1) {
-            const SignedRow& row = rows.front();
-            transaction_.enqueue(append_entry,
-                                 {batch.tenant, row.seq, row.content.id, row.recorded_at, row.content.actor,
-                                  row.content.action, row.content.object, row.content.data, row.key_id,
-                                  std::span<const std::byte>(row.prev_mac), std::span<const std::byte>(row.mac)});
-        } else {
-            transaction_.enqueue(append_entries, columns_of(batch.tenant, rows));
-        }
+        enqueue_entries(transaction_, batch.tenant, rows);
     }
 
     void finish() {
@@ -218,7 +171,7 @@ class Appending {
 
   private:
     Query queue_query() const {
-        if (batches_.size() == 1) return {join_queue_of_one, {audit_queue_namespace.id, batches_[0].tenant}};
+        if (batches_.size() == 1) return join_queue_of(batches_[0].tenant);
         std::vector<std::optional<std::string>> tenants;
         tenants.reserve(batches_.size());
         for (const TenantBatch& batch : batches_) tenants.emplace_back(batch.tenant.text());
@@ -227,8 +180,8 @@ class Appending {
 
     void add_lock_queries(const TenantBatch& batch, bool first_use, std::vector<Query>& queries) const {
         if (switches_tenant_) queries.push_back({set_tenant, {batch.tenant}});
-        if (first_use) queries.push_back({make_head, {batch.tenant}});
-        queries.push_back({lock_head, {batch.tenant}});
+        if (first_use) queries.push_back(make_head(batch.tenant));
+        queries.push_back(lock_head(batch.tenant));
         if (batch.ids.size() == 1) {
             queries.push_back({look_for_one, {batch.tenant, batch.ids.front()}});
         } else {
@@ -243,34 +196,9 @@ class Appending {
         const auto rows = transaction_.execute_all(queries);
         const Rows& head = rows[rows.size() - 2];
         if (head.empty()) {
-            // The snapshot is older than the row that another first user committed.
-            throw ServerError({.sqlstate = "40001",
-                               .message = "the tenant's first entry was appended by another transaction meanwhile",
-                               .statement = std::string(lock_head.name)},
-                              Recovery::run_again);
+            throw_head_made_meanwhile();
         }
         return look_under_lock(head, rows.back(), batch.tenant);
-    }
-
-    static std::vector<Parameter> columns_of(const TenantId& tenant, const std::vector<SignedRow>& rows) {
-        constexpr std::size_t column_count = 10;
-        std::array<std::vector<std::optional<std::string>>, column_count> columns;
-        for (const SignedRow& row : rows) {
-            std::size_t at = 0;
-            columns[at++].emplace_back(std::to_string(row.seq));
-            columns[at++].emplace_back(row.content.id.text());
-            columns[at++].emplace_back(std::to_string(row.recorded_at));
-            columns[at++].push_back(row.content.actor);
-            columns[at++].push_back(row.content.action);
-            columns[at++].push_back(row.content.object);
-            columns[at++].push_back(row.content.data);
-            columns[at++].emplace_back(row.key_id);
-            columns[at++].push_back(Parameter(std::span<const std::byte>(row.prev_mac)).text());
-            columns[at++].push_back(Parameter(std::span<const std::byte>(row.mac)).text());
-        }
-        std::vector<Parameter> parameters{tenant};
-        for (const auto& column : columns) parameters.push_back(Parameter::array(column));
-        return parameters;
     }
 
     Transaction& transaction_;

@@ -25,7 +25,8 @@ class Signer {
         key_id_ = situation.head.key_id.value_or(keys.keyring().active_id());
     }
 
-    void add(const AuditEntry& entry) {
+    void add(const EntryToSign& to_sign) {
+        const AuditEntry& entry = *to_sign.entry;
         const auto known = taken_.find(entry.id);
         if (known != taken_.end()) {
             const auto& [seq, content] = known->second;
@@ -37,7 +38,7 @@ class Signer {
         if (key_id_ != keys_.keyring().active_id()) rotate();
         taken_.emplace(entry.id, std::pair(next_seq_, &entry));
         batch_.outcomes.emplace_back(Appended{next_seq_});
-        sign(entry);
+        sign(entry, to_sign.recorded_at.value_or(situation_.clock));
     }
 
     SignedBatch take() { return std::move(batch_); }
@@ -58,12 +59,12 @@ class Signer {
         AuditEntry rotation;
         rotation.action = std::string(rotation_action);
         rotation.object = active;
-        sign(rotation);
+        sign(rotation, situation_.clock);
         key_id_ = active;
     }
 
-    void sign(const AuditEntry& entry) {
-        SignedRow row{next_seq_, situation_.clock, entry, key_id_, prev_mac_, {}};
+    void sign(const AuditEntry& entry, std::int64_t recorded_at) {
+        SignedRow row{next_seq_, recorded_at, entry, key_id_, prev_mac_, {}};
         SignedEntry signed_entry;
         signed_entry.seq = row.seq;
         signed_entry.entry_id = entry.id.bytes();
@@ -91,10 +92,9 @@ class Signer {
 
 }  // namespace
 
-SignedBatch sign_entries(ChainKeys& keys, const SigningSituation& situation,
-                         const std::vector<const AuditEntry*>& entries) {
+SignedBatch sign_entries(ChainKeys& keys, const SigningSituation& situation, const std::vector<EntryToSign>& entries) {
     Signer signer(keys, situation);
-    for (const AuditEntry* const entry : entries) signer.add(*entry);
+    for (const EntryToSign& entry : entries) signer.add(entry);
     return signer.take();
 }
 

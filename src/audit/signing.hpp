@@ -46,10 +46,16 @@ struct SigningSituation {
     std::vector<ExistingEntry> existing;
 };
 
+struct EntryToSign {
+    const AuditEntry* entry;
+    /// When it was staged, if it was; else it is recorded at the situation's clock.
+    std::optional<std::int64_t> recorded_at;
+};
+
 /// Numbers and signs `entries` with the active key; where the chain is still under another key, a rotation entry,
 /// signed with that one, comes first. An id that is there already, or twice in `entries`, is not appended again. Throws
 /// SetupError if the chain's key is not in the keyring.
 [[nodiscard]] SignedBatch sign_entries(ChainKeys& keys, const SigningSituation& situation,
-                                       const std::vector<const AuditEntry*>& entries);
+                                       const std::vector<EntryToSign>& entries);
 
 }  // namespace rowlock

@@ -57,6 +57,7 @@ struct Words {
     RaceOptions race;
     BenchAppendOptions bench_append;
     BenchVerifyOptions bench_verify;
+    LedgerWords ledger;
     TableWords tables;
     std::vector<std::string> psql;
     Chosen chosen;
@@ -341,6 +342,7 @@ int run(int argument_count, char** arguments) {
     add_shows(app, words);
     add_race(app, words);
     add_log(app, words);
+    add_ledger_commands(app, words.context, words.ledger, words.chosen);
     add_table_commands(app, words.context, words.tables, words.chosen);
     add_keys(app, words);
     add_schema(app, words);

@@ -20,6 +20,11 @@ using Chosen = std::function<Exit()>;
 CLI::App* add_command(CLI::App& app, Chosen& chosen, const char* name, const char* help, Chosen command);
 CLI::App* add_group(CLI::App& app, const char* name, const char* help);
 
+struct LedgerWords {
+    SealCommandOptions seal;
+};
+void add_ledger_commands(CLI::App& app, const Context& context, LedgerWords& words, Chosen& chosen);
+
 /// Options of the commands on the user's own tables. They are read into by the parse, so they outlive it.
 struct TableWords {
     LifecycleOptions lifecycle;

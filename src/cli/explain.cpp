@@ -24,7 +24,9 @@ constexpr Advice advices[] = {
     {"3D000", "check the name of the database"},
     {"53300", "wait for a connection to become free, or raise max_connections"},
     {"57P03", "wait until the server has started"},
-    {"42501", "connect as a role that may do this: GRANT rowlock_app TO …, or rowlock_auditor to read all tenants"},
+    {"42501",
+     "connect as a role that may do this: GRANT rowlock_app TO …; rowlock_auditor reads all tenants, rowlock_sealer "
+     "seals"},
     {"57P02", "the server crashed: run this again when it is back"},
     {"53400", "raise the limit on the server"},
     {"3F000", "install the schema: rowlock schema install"},

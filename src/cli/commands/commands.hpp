@@ -57,6 +57,14 @@ struct VerifyCommandOptions {
 };
 Exit verify(const Context& context, const VerifyCommandOptions& options);
 
+struct SealCommandOptions {
+    bool once = false;
+    int writers = 2;
+    std::size_t batch = 4096;
+    int poll_ms = 500;
+};
+Exit seal(const Context& context, const SealCommandOptions& options);
+
 struct StatusOptions {
     bool prometheus = false;
 };

@@ -7,6 +7,7 @@
 #include "cli/connection.hpp"
 #include "cli/output.hpp"
 #include "rowlock/audit_log.hpp"
+#include "rowlock/sealer.hpp"
 
 namespace rowlock::cli {
 
@@ -38,6 +39,13 @@ std::string as_json(const TenantId& tenant, const StoredEntry& entry) {
     return object.str();
 }
 
+/// On stderr, so that lines of JSON stay entries.
+void tell_staged(const StagedCount& staged) {
+    if (staged.entries == 0) return;
+    print_note(fmt::format("rowlock: {} staged and not in the log yet: rowlock seal puts them there",
+                           counted(staged.entries, "entry is", "entries are")));
+}
+
 }  // namespace
 
 Exit list(const Context& context, const ListOptions& options) {
@@ -64,6 +72,7 @@ Exit list(const Context& context, const ListOptions& options) {
         left -= static_cast<std::int64_t>(page.size());
         if (static_cast<std::int64_t>(page.size()) < page_entries) break;
     }
+    tell_staged(database->transact({.tenant = tenant}, count_staged));
     if (context.globals.json) return Exit::fine;
     if (shown == 0) {
         print_line(

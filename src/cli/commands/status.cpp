@@ -9,6 +9,7 @@
 #include "cli/connection.hpp"
 #include "cli/output.hpp"
 #include "rowlock/database.hpp"
+#include "rowlock/sealer.hpp"
 
 namespace rowlock::cli {
 
@@ -86,6 +87,7 @@ struct LedgerStatus {
     std::int64_t entries = 0;
     std::int64_t bytes = 0;
     std::vector<Longest> longest{};
+    StagedCount staged{};
     std::int64_t state_rows = 0;
     std::int64_t dead_state_rows = 0;
     std::optional<OldestTransaction> oldest{};
@@ -136,6 +138,7 @@ LedgerStatus read_status(const Context& context) {
     // The auditor reads all tenants; what other roles' sessions do, the login may see and the auditor may not.
     open_database(context, Access::auditor)->transact({}, [&](Transaction& transaction) {
         read_ledger(transaction, status);
+        status.staged = count_staged(transaction);
     });
     open_database(context, Access::owner)->transact({}, [&](Transaction& transaction) {
         read_sessions(transaction, status);
@@ -145,6 +148,16 @@ LedgerStatus read_status(const Context& context) {
 
 std::string seconds(std::int64_t milliseconds) {
     return fmt::format("{:.1f} s", static_cast<double>(milliseconds) / 1000);
+}
+
+std::string staged_words(const StagedCount& staged) {
+    std::string words = "nothing waits for the sealer";
+    if (staged.entries > 0) {
+        words = fmt::format("{} for the sealer, the oldest for {}",
+                            counted(staged.entries, "entry waits", "entries wait"), seconds(staged.oldest.count()));
+    }
+    if (staged.quarantined == 0) return words;
+    return words + fmt::format("; {} in quarantine: look at rowlock.audit_quarantined", grouped(staged.quarantined));
 }
 
 void print_for_people(const Context& context, const LedgerStatus& status) {
@@ -159,6 +172,7 @@ void print_for_people(const Context& context, const LedgerStatus& status) {
         print_line("        no tenant, or none that this login may see: GRANT rowlock_auditor lets it");
     }
     if (status.tenants > 1) print_line("        the longest: " + longest);
+    print_line(fmt::format("staged  {}", staged_words(status.staged)));
     print_line(
         fmt::format("state   {}, {} dead", counted(status.state_rows, "row", "rows"), grouped(status.dead_state_rows)));
     if (status.oldest) {
@@ -196,6 +210,8 @@ void print_json(const LedgerStatus& status) {
     JsonObject object;
     object.number("tenants", status.tenants).number("entries", status.entries).number("bytes", status.bytes);
     object.raw("longest", json_array(longest));
+    object.number("staged", status.staged.entries).number("oldest_staged_ms", status.staged.oldest.count());
+    object.number("quarantined", status.staged.quarantined);
     object.number("state_rows", status.state_rows).number("dead_state_rows", status.dead_state_rows);
     if (status.oldest) {
         object.number("oldest_transaction_ms", status.oldest->open_ms)
@@ -213,6 +229,9 @@ void print_for_prometheus(const LedgerStatus& status) {
     gauge("tenants", "Tenants that have a state row.", real(status.tenants));
     gauge("entries", "Entries of the audit log, over all tenants.", real(status.entries));
     gauge("audit_log_bytes", "Size of the audit log with its indexes.", real(status.bytes));
+    gauge("staged_entries", "Staged entries that are not sealed yet.", real(status.staged.entries));
+    gauge("oldest_staged_seconds", "Age of the oldest of them.", real(status.staged.oldest.count()) / 1000);
+    gauge("quarantined_entries", "Staged entries that can't be sealed.", real(status.staged.quarantined));
     gauge("dead_state_rows", "Dead rows in the tables that every writer rewrites.", real(status.dead_state_rows));
     gauge("sessions", "Sessions that hold or wait for locks on rowlock's tables.",
           static_cast<double>(status.sessions.size()));

@@ -7,6 +7,7 @@
 #include "cli/output.hpp"
 #include "rowlock/audit_log.hpp"
 #include "rowlock/error.hpp"
+#include "rowlock/sealer.hpp"
 
 namespace rowlock::cli {
 
@@ -153,6 +154,13 @@ Exit verify(const Context& context, const VerifyCommandOptions& options) {
                                counted(totals.findings, "finding", "findings"), seconds));
     }
     if (totals.entries == 0) print_note(about_nothing(options));
+    TransactionPolicy looking;
+    if (!options.all) looking.tenant = tenants.front();
+    const StagedCount staged = database->transact(looking, count_staged);
+    if (staged.entries > 0) {
+        print_note(fmt::format("rowlock: {} staged and not in the log yet, so nothing protects them: run rowlock seal",
+                               counted(staged.entries, "entry is", "entries are")));
+    }
     return exit_of(totals);
 }
 

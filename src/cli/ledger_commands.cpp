@@ -1,0 +1,36 @@
+// The words of the commands on the log that need more than command_line.cpp has room for.
+#include <CLI/CLI.hpp>
+
+#include "cli/command_words.hpp"
+
+namespace rowlock::cli {
+
+namespace {
+
+constexpr const char* seal_closing_words =
+    "An application, in any language, stages entries in its own transaction and waits for nobody:\n"
+    "  SELECT set_config('rowlock.tenant', 'acme', true);\n"
+    "  SELECT rowlock.stage('acme', 'invoice.paid', 'invoice 17', '{\"total\": 5}', 'ann');\n"
+    "This command gives them their numbers and MACs. Any number of it may run: they share the tenants.\n"
+    "\n"
+    "--db, --data, --keyring and --json work here, too: see rowlock --help\n";
+
+}  // namespace
+
+void add_ledger_commands(CLI::App& app, const Context& context, LedgerWords& words, Chosen& chosen) {
+    CLI::App* const sealing = add_command(app, chosen, "seal", "Number and sign staged entries, until it is stopped",
+                                          [&] { return seal(context, words.seal); });
+    sealing->footer(seal_closing_words);
+    sealing->add_flag("--once", words.seal.once, "Stop when nothing is staged any more");
+    sealing->add_option("--writers", words.seal.writers, "Tenants at once, 1 to 64. Default: 2")
+        ->check(CLI::Range(1, 64).description(""))
+        ->type_name("N");
+    sealing->add_option("--batch", words.seal.batch, "Entries in a transaction, 1 to 100000. Default: 4096")
+        ->check(CLI::Range(1, 100000).description(""))
+        ->type_name("N");
+    sealing->add_option("--poll", words.seal.poll_ms, "The longest pause with nothing to do. Default: 500")
+        ->check(CLI::Range(5, 60000).description(""))
+        ->type_name("MS");
+}
+
+}  // namespace rowlock::cli

@@ -90,6 +90,42 @@ COMMENT ON FUNCTION rowlock.stage IS
 REVOKE ALL ON FUNCTION rowlock.stage FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION rowlock.stage TO rowlock_app, rowlock_sealer;
 
+-- Takes the next staged rows of a tenant away, in the order of the primary key: up to a number of them, and up to the row
+-- that reaches a number of bytes; those of one transaction alone if p_transaction names it. The answer is in no order.
+-- For the sealer, which holds the tenant's head: nobody else deletes here. Locks: the rows that it takes.
+-- The settings pin the plan. Statistics of a table that fills and empties all the time are always wrong, and by them the
+-- server would read and sort everything that waits, for each batch anew. By ctid, since rows are never updated.
+CREATE FUNCTION rowlock.take_staged(
+    p_tenant text, p_entries_max bigint, p_bytes_max bigint, p_transaction xid8 DEFAULT NULL)
+    RETURNS TABLE (transaction_id xid8, staged_id bigint, entry_id uuid, staged_us bigint, actor text, action text,
+                   object text, data json)
+    LANGUAGE sql VOLATILE
+    SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off
+    SET enable_bitmapscan = off
+    SET enable_sort = off
+AS $$
+    DELETE FROM rowlock.audit_staged AS staged
+     WHERE staged.tenant_id = p_tenant
+       AND staged.ctid = ANY (ARRAY(
+           SELECT place
+             FROM (SELECT place, sum(bytes) OVER (ORDER BY transaction_id, staged_id) - bytes AS bytes_before
+                     FROM (SELECT ctid AS place, transaction_id, staged_id,
+                                  coalesce(octet_length(data::text), 0) AS bytes
+                             FROM rowlock.audit_staged
+                            WHERE tenant_id = p_tenant
+                              AND transaction_id >= coalesce(p_transaction, '0'::xid8)
+                              AND transaction_id <= coalesce(p_transaction, '18446744073709551615'::xid8)
+                            ORDER BY transaction_id, staged_id
+                            LIMIT p_entries_max) AS next) AS counted
+            WHERE bytes_before < p_bytes_max))
+    RETURNING transaction_id, staged_id, entry_id, (extract(epoch FROM staged_at) * 1000000)::bigint, actor, action,
+              object, data::json
+$$;
+COMMENT ON FUNCTION rowlock.take_staged IS 'Takes the next staged rows of a tenant away, for the sealer';
+REVOKE ALL ON FUNCTION rowlock.take_staged FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION rowlock.take_staged TO rowlock_sealer;
+
 GRANT SELECT ON rowlock.audit_staged, rowlock.audit_quarantined TO rowlock_app, rowlock_auditor, rowlock_backup;
 GRANT SELECT, DELETE ON rowlock.audit_staged TO rowlock_sealer;
 GRANT SELECT, INSERT ON rowlock.audit_quarantined TO rowlock_sealer;

@@ -33,17 +33,21 @@ constexpr Statement join_queue{
 /// Under row-level security only the tenant of the transaction can be written.
 constexpr Statement set_tenant{"audit.set_tenant", "SELECT set_config('rowlock.tenant', $1, true)", true};
 
-#define ROWLOCK_LOOK_UNDER_LOCK                                                                                   \
-    "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, row_security_active('rowlock.audit_log')," \
-    "       ledger.ledger_id, entry.seq, entry.entry_id, entry.actor, entry.action, entry.object, entry.data"     \
-    "  FROM rowlock.ledger LEFT JOIN rowlock.audit_log AS entry ON entry.tenant_id = $1 AND entry.entry_id = "
-
 /// Takes no lock. A statement of its own, behind lock_head: the snapshot of lock_head itself may be older than the wait
 /// in it, and would miss an entry that the holder before us committed; likewise the clock.
-/// Counted among those that wait, as are the rest of an append's statements, so that the deadline need not be lifted
-/// and set again between them.
-constexpr Statement look_for_one{"audit.look_under_lock", ROWLOCK_LOOK_UNDER_LOCK "$2::uuid", true};
-constexpr Statement look_for_many{"audit.look_under_lock", ROWLOCK_LOOK_UNDER_LOCK "ANY ($2::uuid[])", true};
+/// LATERAL with LIMIT, so that each id is looked up by its index, whatever the statistics say: for a tenant that they
+/// do not know, the server would read its whole log and compare. Counted among those that wait, as are the rest of an
+/// append's statements, so that the deadline need not be lifted and set again between them.
+#define ROWLOCK_LOOK_UNDER_LOCK(wanted)                                                                           \
+    "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, row_security_active('rowlock.audit_log')," \
+    "       ledger.ledger_id, entry.seq, entry.entry_id, entry.actor, entry.action, entry.object, entry.data"     \
+    "  FROM rowlock.ledger LEFT JOIN (" wanted                                                                    \
+    "       CROSS JOIN LATERAL (SELECT seq, entry_id, actor, action, object, data FROM rowlock.audit_log"         \
+    "                            WHERE tenant_id = $1 AND entry_id = wanted.id LIMIT 1) AS entry) ON true"
+constexpr Statement look_for_one{"audit.look_under_lock", ROWLOCK_LOOK_UNDER_LOCK("(SELECT $2::uuid) AS wanted(id)"),
+                                 true};
+constexpr Statement look_for_many{"audit.look_under_lock", ROWLOCK_LOOK_UNDER_LOCK("unnest($2::uuid[]) AS wanted(id)"),
+                                  true};
 
 /// Takes no lock.
 constexpr Statement list_entries{

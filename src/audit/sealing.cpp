@@ -21,33 +21,16 @@ constexpr Statement look_at_head{"audit.look_at_head",
                                  "  FROM rowlock.ledger",
                                  true};
 
-/// Takes the next staged rows away, up to a number and up to the row that reaches a number of bytes.
-/// Locks: those rows, which nobody else wants: only who holds the tenant's head deletes here.
-/// By ctid, which the holder of the head may rely on, since rows are never updated. A join by key would be planned from
-/// statistics, and of a table that fills and empties all the time these are always wrong.
-#define ROWLOCK_TAKE_STAGED(which)                                                                               \
-    "DELETE FROM rowlock.audit_staged"                                                                           \
-    " WHERE tenant_id = $1"                                                                                      \
-    "   AND ctid = ANY (ARRAY("                                                                                  \
-    "       SELECT place"                                                                                        \
-    "         FROM (SELECT place, sum(bytes) OVER (ORDER BY transaction_id, staged_id) - bytes AS bytes_before"  \
-    "                 FROM (SELECT ctid AS place, transaction_id, staged_id,"                                    \
-    "                              coalesce(octet_length(data::text), 0) AS bytes"                               \
-    "                         FROM rowlock.audit_staged"                                                         \
-    "                        WHERE tenant_id = $1" which                                                         \
-    "                        ORDER BY transaction_id, staged_id"                                                 \
-    "                        LIMIT $2) AS next) AS counted"                                                      \
-    "        WHERE bytes_before < $3))"                                                                          \
-    " RETURNING transaction_id, staged_id, entry_id, (extract(epoch FROM staged_at) * 1000000)::bigint, actor, " \
-    "action,"                                                                                                    \
-    "           object, data"
-constexpr Statement take_next{"audit.take_staged", ROWLOCK_TAKE_STAGED("")};
-constexpr Statement take_more_of_one{"audit.take_staged_of_one", ROWLOCK_TAKE_STAGED(" AND transaction_id = $4")};
+/// Locks: the rows that it takes away, which nobody else wants: only who holds the tenant's head does this.
+constexpr Statement take_next{"audit.take_staged", "SELECT * FROM rowlock.take_staged($1, $2, $3)"};
+constexpr Statement take_more_of_one{"audit.take_staged_of_one", "SELECT * FROM rowlock.take_staged($1, $2, $3, $4)"};
 
-/// Takes no lock.
+/// Takes no lock. LATERAL with LIMIT, so that each id is looked up by its index, whatever the statistics say: for a
+/// tenant that they do not know, the server would read its whole log and compare.
 constexpr Statement look_for_same{"audit.look_for_same",
-                                  "SELECT seq, entry_id, actor, action, object, data FROM rowlock.audit_log"
-                                  " WHERE tenant_id = $1 AND entry_id = ANY ($2::uuid[])"};
+                                  "SELECT entry.* FROM unnest($2::uuid[]) AS wanted(id) CROSS JOIN LATERAL"
+                                  " (SELECT seq, entry_id, actor, action, object, data FROM rowlock.audit_log"
+                                  "   WHERE tenant_id = $1 AND entry_id = wanted.id LIMIT 1) AS entry"};
 
 /// Locks: none beyond ROW EXCLUSIVE on the table, which every INSERT takes. Hours and the rest apart: see append_entry.
 constexpr Statement quarantine{
@@ -90,7 +73,6 @@ std::vector<StagedRow> staged_rows(const Rows& rows) {
                            row.optional_text(6), row.optional_text(7)};
         staged.push_back({row.integer(0), row.integer(1), row.integer(3), std::move(content)});
     }
-    // RETURNING keeps no order.
     std::ranges::sort(staged, {}, [](const StagedRow& row) { return std::tie(row.transaction, row.id); });
     return staged;
 }

@@ -215,6 +215,26 @@ TEST_F(Sealing, DropsTheSameEntryAndQuarantinesAnotherOfItsId) {
     expect_gapless("acme", 3);
 }
 
+TEST_F(Sealing, ReadsOnlyWhatItTakesWhateverThePlannerKnows) {
+    stage_in_one("old", std::vector<std::string>(300, "x"));
+    EXPECT_EQ(said(seal("old")), "300 0 0");
+    stage_in_one("old", std::vector<std::string>(300, "x"));
+    server_.execute("ANALYZE rowlock.audit_log, rowlock.audit_staged");
+    append_many("new", 300);
+    for (int i = 0; i < 100; ++i) stage_in_one("new", {"a", "b", "c"});
+    const Statement read{"test.read",
+                         "SELECT string_agg(relname || ' ' || seq_tup_read + idx_tup_fetch, ', ' ORDER BY relname)"
+                         "  FROM pg_stat_xact_all_tables WHERE relname IN ('audit_log', 'audit_staged')"};
+    // A session of its own: the server adds what one has not reported yet from before.
+    Database fresh{DatabaseOptions{.connection = server_.connection_as(sealer_login_), .role = "rowlock_sealer"}};
+    const std::string rows = fresh.transact(of("new"), [&](Transaction& transaction) {
+        EXPECT_EQ(said(seal_staged(transaction, log_, {.entries_max = 3})), "3 0 0 more");
+        return std::string(transaction.execute(read).only().text(0));
+    });
+    // Found, deleted, and looked for once more; of the log nothing has these ids.
+    EXPECT_THAT(rows, testing::MatchesRegex("audit_log 0, audit_staged 1?[0-9]")) << "of 300 and 600";
+}
+
 TEST_F(Sealing, SkipsAHeadThatIsTakenAndWaitsForItIfTold) {
     append_many("acme", 1);
     stage_in_one("acme", {"one"});

@@ -12,6 +12,7 @@ test: build
 
 bench: build
 	./build/rowlock bench append
+	./build/rowlock bench stage
 	./build/rowlock bench verify
 	./build/rowlock bench claim
 	./build/rowlock bench quota

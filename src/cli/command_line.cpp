@@ -222,6 +222,7 @@ void add_shows(CLI::App& app, Words& words) {
     appending->add_option("--seconds", words.bench_append.seconds, "For each figure: 0.1 to 600. Default: 3")
         ->check(CLI::Range(0.1, 600.0).description(""))
         ->type_name("SECONDS");
+    add_ledger_benches(*bench, context, words.ledger, words.chosen);
     add_table_benches(*bench, context, words.tables, words.chosen);
     CLI::App* const checking = add_command(*bench, words.chosen, "verify", "verify against the same COPY thrown away",
                                            [&] { return bench_verify(context, words.bench_verify); });

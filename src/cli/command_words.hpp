@@ -22,8 +22,10 @@ CLI::App* add_group(CLI::App& app, const char* name, const char* help);
 
 struct LedgerWords {
     SealCommandOptions seal;
+    BenchStageOptions bench_stage;
 };
 void add_ledger_commands(CLI::App& app, const Context& context, LedgerWords& words, Chosen& chosen);
+void add_ledger_benches(CLI::App& bench, const Context& context, LedgerWords& words, Chosen& chosen);
 
 /// Options of the commands on the user's own tables. They are read into by the parse, so they outlive it.
 struct TableWords {

@@ -39,6 +39,7 @@ ContestResult run_contest(int clients, double seconds, const std::function<void(
             stop = true;
             return;
         }
+        tallies[i].client = i;
         tallies[i].dice.seed(static_cast<unsigned>(i + 1));
         try {
             once(tallies[i]);  // connects and plans
@@ -46,7 +47,7 @@ ContestResult run_contest(int clients, double seconds, const std::function<void(
             warm.count_down();
             throw;
         }
-        tallies[i] = {tallies[i].dice};
+        tallies[i] = {.client = i, .dice = tallies[i].dice};
         warm.arrive_and_wait();
         while (!stop) once(tallies[i]);
     });

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <random>
@@ -11,6 +12,7 @@ namespace rowlock::cli {
 
 /// What one client has seen; all times in milliseconds.
 struct Tally {
+    std::size_t client = 0;  ///< Its number, from 0.
     std::minstd_rand dice{};
     std::int64_t done = 0;           ///< What counts as work.
     std::vector<double> answers{};   ///< Until it was told yes.

@@ -33,4 +33,18 @@ void add_ledger_commands(CLI::App& app, const Context& context, LedgerWords& wor
         ->type_name("MS");
 }
 
+void add_ledger_benches(CLI::App& bench, const Context& context, LedgerWords& words, Chosen& chosen) {
+    CLI::App* const staging = add_command(bench, chosen, "stage", "Staged entries against plain INSERT, and sealing",
+                                          [&] { return bench_stage(context, words.bench_stage); });
+    staging->add_option("--clients", words.bench_stage.clients, "At once, 1 to 128. Default: 16")
+        ->check(CLI::Range(1, 128).description(""))
+        ->type_name("N");
+    staging->add_option("--seconds", words.bench_stage.seconds, "For each figure: 0.1 to 600. Default: 3")
+        ->check(CLI::Range(0.1, 600.0).description(""))
+        ->type_name("SECONDS");
+    staging->add_option("--backlog", words.bench_stage.backlog, "Entries to seal. Default: 200000")
+        ->check(CLI::Range(std::int64_t{2}, std::int64_t{100000000}).description(""))
+        ->type_name("N");
+}
+
 }  // namespace rowlock::cli

@@ -152,6 +152,13 @@ struct BenchAppendOptions {
 };
 Exit bench_append(const Context& context, const BenchAppendOptions& options);
 
+struct BenchStageOptions {
+    int clients = 16;
+    double seconds = 3.0;
+    std::int64_t backlog = 200000;
+};
+Exit bench_stage(const Context& context, const BenchStageOptions& options);
+
 struct BenchClaimOptions {
     std::vector<int> contenders;
     double seconds = 3.0;

@@ -40,7 +40,7 @@ CREATE TABLE rowlock.audit_log (
     mac         rowlock.mac      NOT NULL,
     CONSTRAINT audit_log_pkey PRIMARY KEY (tenant_id, seq),
     CONSTRAINT audit_log_entry_id_key UNIQUE (tenant_id, entry_id)
-);
+) /* PARTITION BY HASH (tenant_id) if partitions are asked for */;
 COMMENT ON TABLE rowlock.audit_log IS 'Entries 1, 2, 3 … per tenant, each with a MAC over its columns and the MAC before it';
 COMMENT ON COLUMN rowlock.audit_log.recorded_at IS
     'Signed as microseconds since 1970: (extract(epoch FROM recorded_at) * 1000000)::bigint is exact';

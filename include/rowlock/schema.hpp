@@ -20,6 +20,12 @@ struct SchemaStatus {
 /// older than PostgreSQL 15, or is not UTF8; ServerError 42501 if the role may not create what is needed.
 SchemaStatus install_schema(Transaction& transaction);
 
+inline constexpr int partitions_max = 1024;
+/// The same with audit_log in so many partitions by hash of the tenant, each of which autovacuum and a backup work on
+/// by itself. For a database that has no schema yet (SetupError); 2 to `partitions_max` (InvalidInput). Source:
+/// https://www.postgresql.org/docs/15/ddl-partitioning.html
+SchemaStatus install_partitioned_schema(Transaction& transaction, int partitions);
+
 /// Drops the schema `rowlock` with all of its entries. The roles stay: other databases of the server may use them.
 void uninstall_schema(Transaction& transaction);
 
@@ -28,5 +34,6 @@ void require_schema(Transaction& transaction);
 
 /// All migrations as one script, for a DBA who installs by hand with psql.
 [[nodiscard]] std::string schema_sql();
+[[nodiscard]] std::string partitioned_schema_sql(int partitions);
 
 }  // namespace rowlock

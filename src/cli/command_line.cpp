@@ -16,6 +16,7 @@
 #include "cli/explain.hpp"
 #include "cli/output.hpp"
 #include "rowlock/error.hpp"
+#include "rowlock/schema.hpp"
 
 namespace rowlock::cli {
 
@@ -48,6 +49,7 @@ constexpr int writers_max = 64;
 /// What the words of a command line were read into. The commands point into it, so it outlives the parse.
 struct Words {
     Context context;
+    SchemaOptions schema;
     UninstallOptions uninstall;
     AppendOptions append;
     ListOptions list;
@@ -144,12 +146,19 @@ void add_server(CLI::App& app, Words& words) {
 void add_schema(CLI::App& app, Words& words) {
     const Context& context = words.context;
     CLI::App* const group = add_group(app, "schema", "The tables, functions and roles, versioned");
-    add_command(*group, words.chosen, "install", "Install it, or bring it up to date",
-                [&] { return schema_install(context); });
+    const auto add_partitions = [&](CLI::App* command) {
+        command
+            ->add_option("--partitions", words.schema.partitions,
+                         "audit_log in so many partitions by hash of the tenant, 2 to 1024. Default: one table")
+            ->check(CLI::Range(2, partitions_max).description(""))
+            ->type_name("N");
+    };
+    add_partitions(add_command(*group, words.chosen, "install", "Install it, or bring it up to date",
+                               [&] { return schema_install(context, words.schema); }));
     add_command(*group, words.chosen, "status", "The installed version; exit code 1 unless it is this program's",
                 [&] { return schema_show_status(context); });
-    add_command(*group, words.chosen, "sql", "Print all of it, for a DBA who installs by hand",
-                [&] { return schema_print_sql(context); });
+    add_partitions(add_command(*group, words.chosen, "sql", "Print all of it, for a DBA who installs by hand",
+                               [&] { return schema_print_sql(context, words.schema); }));
     CLI::App* const uninstall =
         add_command(*group, words.chosen, "uninstall", "Drop it with every entry and number in it",
                     [&] { return schema_uninstall(context, words.uninstall); });

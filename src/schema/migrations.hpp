@@ -16,8 +16,17 @@ struct Migration {
 /// In the order of their numbers, which count 1, 2, 3 … Each ends by inserting its own row into rowlock.schema_version.
 [[nodiscard]] std::span<const Migration> embedded_migrations();
 
+/// How the schema is laid out; decided when it is installed for the first time.
+struct SchemaLayout {
+    /// Of audit_log, by hash of the tenant; 0: one table.
+    int partitions = 0;
+};
+
+/// What is run for a migration: its file, in the layout that is asked for.
+[[nodiscard]] std::string script_of(const Migration& migration, const SchemaLayout& layout);
+
 /// The migrations as one script for psql: one transaction, under the lock that `install_schema` takes.
-[[nodiscard]] std::string psql_script(std::span<const Migration> migrations);
+[[nodiscard]] std::string psql_script(std::span<const Migration> migrations, const SchemaLayout& layout);
 
 /// `SELECT pg_advisory_xact_lock`: one installer at a time in a database. Two-part key, so that it meets no other
 /// use of advisory locks: the namespace is "rlsc" in ASCII.

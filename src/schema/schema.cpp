@@ -84,10 +84,11 @@ void refuse_newer(const SchemaStatus& status) {
 }
 
 /// A migration takes on rowlock_owner and then resets the role; what the transaction had before is put back.
-void run_migration(Transaction& transaction, const Migration& migration) {
+void run_migration(Transaction& transaction, const Migration& migration, const SchemaLayout& layout) {
     const std::string name = fmt::format("schema.migration_{:03}", migration.number);
     const std::string role(transaction.execute(read_role).only().text(0));
-    transaction.execute_script({name, migration.sql});
+    const std::string script = script_of(migration, layout);
+    transaction.execute_script({name, script});
     transaction.execute(restore_role, {role});
 }
 
@@ -97,7 +98,9 @@ SchemaStatus schema_status(Transaction& transaction) {
     return {installed_version(transaction, look_around(transaction)), current_version()};
 }
 
-SchemaStatus install_schema(Transaction& transaction) {
+namespace {
+
+SchemaStatus install(Transaction& transaction, const SchemaLayout& layout) {
     // Above READ COMMITTED the snapshot is older than the lock: what another installer has just committed is not in it.
     if (transaction.isolation() != IsolationLevel::read_committed) {
         throw InvalidInput("the schema is installed at READ COMMITTED: set it in the policy of the transaction");
@@ -107,10 +110,32 @@ SchemaStatus install_schema(Transaction& transaction) {
     require_fitting_server(surroundings);
     const SchemaStatus before{installed_version(transaction, surroundings), current_version()};
     refuse_newer(before);
+    if (layout.partitions > 0 && before.installed > 0) {
+        throw SetupError(
+            "the schema is there already, and a log can be partitioned only when it is made: export what is in it, "
+            "uninstall, and install with partitions");
+    }
     for (const Migration& migration : embedded_migrations()) {
-        if (migration.number > before.installed) run_migration(transaction, migration);
+        if (migration.number > before.installed) run_migration(transaction, migration, layout);
     }
     return schema_status(transaction);
+}
+
+SchemaLayout partitioned(int partitions) {
+    if (partitions < 2 || partitions > partitions_max) {
+        throw InvalidInput(fmt::format("{} partitions can't be made: 2 to {}", partitions, partitions_max));
+    }
+    return {partitions};
+}
+
+}  // namespace
+
+SchemaStatus install_schema(Transaction& transaction) {
+    return install(transaction, {});
+}
+
+SchemaStatus install_partitioned_schema(Transaction& transaction, int partitions) {
+    return install(transaction, partitioned(partitions));
 }
 
 void uninstall_schema(Transaction& transaction) {
@@ -137,7 +162,11 @@ void require_schema(Transaction& transaction) {
 }
 
 std::string schema_sql() {
-    return psql_script(embedded_migrations());
+    return psql_script(embedded_migrations(), {});
+}
+
+std::string partitioned_schema_sql(int partitions) {
+    return psql_script(embedded_migrations(), partitioned(partitions));
 }
 
 }  // namespace rowlock

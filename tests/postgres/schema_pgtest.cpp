@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "postgres/identifier.hpp"
+#include "rowlock/audit_log.hpp"
 #include "rowlock/database.hpp"
+#include "rowlock/error.hpp"
 #include "schema/migrations.hpp"
 #include "support/process.hpp"
 #include "support/test_database.hpp"
@@ -235,6 +237,80 @@ TEST_F(Schema, ForcesRowLevelSecurityOnEveryTableWithATenant) {
                    " WHERE relnamespace = 'rowlock'::regnamespace AND relkind IN ('r', 'p')"
                    " AND attname = 'tenant_id' AND NOT (relrowsecurity AND relforcerowsecurity)"),
               "0");
+}
+
+/// audit_log in partitions: nothing of it may be weaker than the one table.
+class PartitionedSchema : public Schema {
+  protected:
+    PartitionedSchema() {
+        database_.transact(patient,
+                           [](Transaction& transaction) { return install_partitioned_schema(transaction, 4); });
+        server_.execute("GRANT rowlock_app TO " + login_.role);
+    }
+    const test::TestLogin login_ = server_.add_login("shop");
+};
+
+TEST_F(PartitionedSchema, KeepsEachTenantInOnePartitionGaplessAndIntact) {
+    Database app{server_.connection_as(login_)};
+    const AuditLog log{Keyring::generate()};
+    for (int i = 0; i < 40; ++i) {
+        const TransactionPolicy policy{.tenant = TenantId("tenant " + std::to_string(i % 20))};
+        app.transact(policy, [&](Transaction& t) { EXPECT_EQ(log.append(t, {}).index(), 0U); });
+    }
+    EXPECT_EQ(text("SELECT count(DISTINCT tableoid) > 1 FROM rowlock.audit_log"), "t");
+    EXPECT_EQ(text("SELECT count(*) FROM (SELECT tenant_id FROM rowlock.audit_log GROUP BY 1"
+                   " HAVING count(DISTINCT tableoid) > 1 OR max(seq) <> 2) AS torn"),
+              "0");
+    const auto tenants = database_.transact({}, AuditLog::tenants);
+    EXPECT_EQ(tenants.size(), 20U);
+    for (const TenantId& tenant : tenants) {
+        const Verification verification = database_.transact({}, [&](Transaction& t) { return log.verify(t, tenant); });
+        EXPECT_EQ(verification.verdict, Verdict::intact) << tenant.text();
+    }
+}
+
+TEST_F(PartitionedSchema, LetsNobodyChangeAPartitionByItsOwnName) {
+    for (const std::string change : {"TRUNCATE rowlock.audit_log_2", "DELETE FROM rowlock.audit_log_2",
+                                     "UPDATE rowlock.audit_log_2 SET actor = 'x'", "TRUNCATE rowlock.audit_log"}) {
+        try {
+            run("SET LOCAL session_replication_role = replica; " + change);
+            ADD_FAILURE() << change;
+        } catch (const ServerError& error) {
+            EXPECT_EQ(error.sqlstate(), "RL002") << change;
+        }
+    }
+    Database app{server_.connection_as(login_)};
+    try {
+        app.transact({}, [](Transaction& t) { t.execute({"test.read", "SELECT FROM rowlock.audit_log_0"}); });
+        ADD_FAILURE() << "the application reads a partition";
+    } catch (const ServerError& error) {
+        EXPECT_EQ(error.sqlstate(), "42501");
+    }
+    EXPECT_EQ(text("SELECT count(*) FROM pg_class WHERE relname ~ '^audit_log_[0-9]$' AND relkind = 'r'"
+                   " AND relrowsecurity AND relforcerowsecurity"),
+              "4");
+}
+
+TEST_F(PartitionedSchema, IsOnlyForADatabaseThatHasNoneYet) {
+    EXPECT_THROW(database_.transact(patient, [](Transaction& t) { return install_partitioned_schema(t, 8); }),
+                 SetupError);
+    EXPECT_THROW(database_.transact(patient, [](Transaction& t) { return install_partitioned_schema(t, 1); }),
+                 InvalidInput);
+    EXPECT_EQ(install().installed, install().current) << "an upgrade without a word of partitions goes through";
+}
+
+/// For a database that is spread by tenant over several servers.
+TEST_F(Schema, BeginsEveryKeyOfATableWithATenantByTheTenant) {
+    install();
+    EXPECT_EQ(text("SELECT count(*) FROM pg_index JOIN pg_class ON pg_class.oid = indrelid"
+                   "  JOIN pg_attribute AS tenant ON tenant.attrelid = indrelid AND tenant.attname = 'tenant_id'"
+                   " WHERE relnamespace = 'rowlock'::regnamespace AND indkey[0] <> tenant.attnum"),
+              "0");
+    EXPECT_EQ(text("SELECT string_agg(relname, ' ' ORDER BY relname) FROM pg_class"
+                   " WHERE relnamespace = 'rowlock'::regnamespace AND relkind IN ('r', 'p') AND NOT EXISTS (SELECT FROM"
+                   " pg_attribute WHERE attrelid = pg_class.oid AND attname = 'tenant_id')"),
+              "claimed_table ledger schema_version")
+        << "tables of the whole database: copies on every server";
 }
 
 }  // namespace

@@ -19,9 +19,12 @@ Exit server_destroy(const Context& context);
 /// Becomes psql on the private server.
 Exit server_psql(const Context& context, const std::vector<std::string>& arguments);
 
-Exit schema_install(const Context& context);
+struct SchemaOptions {
+    int partitions = 0;
+};
+Exit schema_install(const Context& context, const SchemaOptions& options);
 Exit schema_show_status(const Context& context);
-Exit schema_print_sql(const Context& context);
+Exit schema_print_sql(const Context& context, const SchemaOptions& options);
 struct UninstallOptions {
     bool yes = false;
 };

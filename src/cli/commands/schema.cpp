@@ -8,14 +8,15 @@
 
 namespace rowlock::cli {
 
-Exit schema_install(const Context& context) {
+Exit schema_install(const Context& context, const SchemaOptions& options) {
     const auto database = open_database(context, Access::owner);
     // Ten seconds: another installer may be at work, and it will be done soon.
     const TransactionPolicy policy{.lock_wait_max = std::chrono::seconds(10)};
     SchemaStatus before;
     const SchemaStatus after = database->transact(policy, [&](Transaction& transaction) {
         before = schema_status(transaction);
-        return install_schema(transaction);
+        return options.partitions == 0 ? install_schema(transaction)
+                                       : install_partitioned_schema(transaction, options.partitions);
     });
     if (context.globals.json) {
         print_line(JsonObject().number("before", before.installed).number("installed", after.installed).str());
@@ -49,11 +50,12 @@ Exit schema_show_status(const Context& context) {
     return status.installed == status.current ? Exit::fine : Exit::finding;
 }
 
-Exit schema_print_sql(const Context& context) {
+Exit schema_print_sql(const Context& context, const SchemaOptions& options) {
+    const std::string sql = options.partitions == 0 ? schema_sql() : partitioned_schema_sql(options.partitions);
     if (context.globals.json) {
-        print_line(JsonObject().text("sql", schema_sql()).str());
+        print_line(JsonObject().text("sql", sql).str());
     } else {
-        print_line(schema_sql());
+        print_line(sql);
     }
     return Exit::fine;
 }

@@ -17,7 +17,9 @@ namespace {
 
 constexpr Statement ledger_sql{
     "status.ledger",
-    "SELECT count(*), coalesce(sum(last_seq), 0)::int8, pg_total_relation_size('rowlock.audit_log')"
+    "SELECT count(*), coalesce(sum(last_seq), 0)::int8,"
+    "       coalesce((SELECT sum(pg_total_relation_size(relid))::int8 FROM pg_partition_tree('rowlock.audit_log')),"
+    "                pg_total_relation_size('rowlock.audit_log'))"
     " FROM rowlock.tenant_seq"};
 
 constexpr Statement longest_sql{"status.longest",

@@ -52,6 +52,7 @@ struct Words {
     AppendOptions append;
     ListOptions list;
     VerifyCommandOptions verify;
+    TrustWords trust;
     StatusOptions status;
     DemoOptions demo;
     RaceOptions race;
@@ -158,7 +159,7 @@ void add_schema(CLI::App& app, Words& words) {
 void add_keys(CLI::App& app, Words& words) {
     const Context& context = words.context;
     CLI::App* const group = add_group(app, "keys", "The HMAC keys, in a file of mode 0600");
-    add_command(*group, words.chosen, "new", "Make a keyring with one key", [&] { return keys_new(context); });
+    add_signing_keys(*group, context, words.trust, words.chosen);
     add_command(*group, words.chosen, "list", "The ids of its keys", [&] { return keys_list(context); });
     add_command(*group, words.chosen, "rotate", "Add a key that signs from now on",
                 [&] { return keys_rotate(context); });
@@ -189,10 +190,13 @@ void add_log(CLI::App& app, Words& words) {
     listing->add_option("--limit", words.list.limit, "At most so many. Default: 20")->check(from_one())->type_name("N");
 
     CLI::App* const verifying =
-        add_command(app, words.chosen, "verify", "Check the chain: INTACT, TAMPERED or UNVERIFIABLE",
+        add_command(app, words.chosen, "verify", "Check the chain: INTACT, TAMPERED, ROLLED BACK or UNVERIFIABLE",
                     [&] { return verify(context, words.verify); });
     verifying->add_option("--tenant", words.verify.tenant, "Whose log")->type_name("NAME");
     verifying->add_flag("--all", words.verify.all, "Every tenant");
+    verifying->add_option("--bundle", words.verify.bundle, "A bundle, in place of a database; - for stdin")
+        ->type_name("FILE");
+    add_trust(*verifying, words.verify.trust);
 
     add_command(app, words.chosen, "status",
                 "The ledger at a glance: entries, bloat, who holds locks and who waits for whom",
@@ -227,6 +231,7 @@ void add_shows(CLI::App& app, Words& words) {
     checking->add_option("--entries", words.bench_verify.entries, "Length of the log. Default: 1000000")
         ->check(from_one())
         ->type_name("N");
+    checking->add_flag("--bundle", words.bench_verify.bundle, "A bundle, which needs no database");
     add_command(*bench, words.chosen, "race", "One execution of the race checker against one of isolationtester",
                 [&] { return bench_race(context); });
 }
@@ -341,6 +346,7 @@ int run(int argument_count, char** arguments) {
     add_shows(app, words);
     add_race(app, words);
     add_log(app, words);
+    add_trust_commands(app, words.context, words.trust, words.chosen);
     add_table_commands(app, words.context, words.tables, words.chosen);
     add_keys(app, words);
     add_schema(app, words);

@@ -171,21 +171,21 @@ struct NothingToResume {
 using ResumeOutcome = std::variant<Resumed, NothingToResume>;
 
 /// Which entries may go.
-struct RetireRequest {
+struct RetirementRequest {
     std::int64_t through = 0;  ///< Entries 1 … through.
     std::string reason;
     std::optional<std::string> actor{};
     EntryId id = EntryId::generate();  ///< As that of ResumeRequest.
 };
-struct Retired {
+struct EntriesRetired {
     std::int64_t seq;  ///< Of the retirement entry.
 };
 /// The log is not intact, the checkpoint does not cover the entries, or they are not there.
-struct NotRetired {
+struct EntriesNotRetired {
     std::string reason;
     Verification verification;
 };
-using RetireOutcome = std::variant<Retired, NotRetired>;
+using RetirementOutcome = std::variant<EntriesRetired, EntriesNotRetired>;
 
 /// The log of all tenants. Cheap to make; holds no connection. Safe for use by many threads.
 ///
@@ -237,8 +237,8 @@ class AuditLog {
     /// Appends the entry that retires entries 1 … through, so that `drop_retired_entries` may drop them and `verify`
     /// still finds the log intact. Only what the checkpoint covers: the whole log is verified against it first (without
     /// a lock). For the transaction's tenant, with the locks and refusals of `append`; as a role that may append.
-    [[nodiscard]] RetireOutcome retire(Transaction& transaction, const Checkpoint& checkpoint,
-                                       const RetireRequest& request) const;
+    [[nodiscard]] RetirementOutcome retire(Transaction& transaction, const Checkpoint& checkpoint,
+                                           const RetirementRequest& request) const;
 
     /// Drops at most `entries_max` of the transaction's tenant's entries 1 … through, oldest first, and returns how
     /// many; call it, each time in a transaction of its own, until it returns 0. As rowlock_owner. Locks the dropped

@@ -32,8 +32,8 @@ std::optional<std::string> reason_against(const Verification& verification, cons
 
 }  // namespace
 
-RetireOutcome AuditLog::retire(Transaction& transaction, const Checkpoint& checkpoint,
-                               const RetireRequest& request) const {
+RetirementOutcome AuditLog::retire(Transaction& transaction, const Checkpoint& checkpoint,
+                                   const RetirementRequest& request) const {
     const TenantId& tenant = transaction.required_tenant();
     if (request.through < 1) throw InvalidInput("the entries to retire are 1 up to a number from 1 on");
     if (request.reason.empty()) throw InvalidInput("a retirement needs a reason: it stays in the log");
@@ -41,11 +41,11 @@ RetireOutcome AuditLog::retire(Transaction& transaction, const Checkpoint& check
     options.checkpoint = &checkpoint;
     Verification verification = verify(transaction, tenant, options);
     if (auto against = reason_against(verification, checkpoint.find(tenant), request.through)) {
-        return NotRetired{std::move(*against), std::move(verification)};
+        return EntriesNotRetired{std::move(*against), std::move(verification)};
     }
     const Rows rows = transaction.execute(read_cut, {tenant, request.through});
     if (rows.empty())
-        return NotRetired{"entry " + std::to_string(request.through) + " is gone", std::move(verification)};
+        return EntriesNotRetired{"entry " + std::to_string(request.through) + " is gone", std::move(verification)};
     Retirement retirement{0, request.through, {}, rows[0].optional_text(1).value_or(""), request.reason};
     const auto mac = rows[0].bytes(0);
     contract(mac.size() == retirement.mac.size(), "a stored MAC has 32 bytes, as its domain says");
@@ -56,7 +56,7 @@ RetireOutcome AuditLog::retire(Transaction& transaction, const Checkpoint& check
     const AppendOutcome outcome = implementation_->append_all(transaction, std::span(&one, 1)).front();
     const auto* const appended = std::get_if<Appended>(&outcome);
     if (appended == nullptr) throw InvalidInput("the id of the retirement is that of another entry");
-    return Retired{appended->seq};
+    return EntriesRetired{appended->seq};
 }
 
 std::int64_t AuditLog::drop_retired(Transaction& transaction, std::int64_t through, std::int64_t entries_max) {

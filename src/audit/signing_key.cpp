@@ -18,7 +18,7 @@ namespace {
 
 /// The number that C2SP has given to Ed25519.
 constexpr std::byte ed25519_type{1};
-constexpr std::size_t name_bytes_max = 256;
+constexpr std::size_t key_name_bytes_max = 256;
 constexpr std::string_view private_start = "PRIVATE+KEY+";
 
 /// Unicode's spaces beyond ASCII, as UTF-8: https://www.unicode.org/Public/15.0.0/ucd/PropList.txt, White_Space.
@@ -27,7 +27,7 @@ constexpr std::string_view wide_blanks[] = {"\u0085", "\u00a0", "\u1680", "\u200
                                             "\u2028", "\u2029", "\u202f", "\u205f", "\u3000"};
 
 bool is_key_name(std::string_view name) {
-    if (name.empty() || name.size() > name_bytes_max || first_invalid_utf8(name)) return false;
+    if (name.empty() || name.size() > key_name_bytes_max || first_invalid_utf8(name)) return false;
     const bool plain = std::ranges::none_of(name, [](char c) {
         const auto byte = static_cast<unsigned char>(c);
         return byte <= ' ' || byte == 0x7f || c == '+';
@@ -101,7 +101,7 @@ PublicKey PublicKey::parse(std::string_view text) {
     text = without_line_end(text);
     const auto parts = split_key(text);
     if (!parts) {
-        throw InvalidInput("\"" + std::string(text.substr(0, name_bytes_max)) +
+        throw InvalidInput("\"" + std::string(text.substr(0, key_name_bytes_max)) +
                            "\" is no public key, which looks like name+hash+base64; rowlock keys public prints it");
     }
     std::array<std::byte, 32> bytes{};

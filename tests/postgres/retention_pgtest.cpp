@@ -16,7 +16,7 @@ class Retention : public AuditTest {
     Checkpoint checkpoint() {
         return superuser_.transact({}, [](Transaction& transaction) { return read_checkpoint(transaction); });
     }
-    RetireOutcome retire(const Checkpoint& checkpoint, std::int64_t through, const AuditLog& log) {
+    RetirementOutcome retire(const Checkpoint& checkpoint, std::int64_t through, const AuditLog& log) {
         return owner_.transact(of("acme"), [&](Transaction& transaction) {
             return log.retire(transaction, checkpoint, {.through = through, .reason = "ten years are over"});
         });
@@ -43,9 +43,9 @@ TEST_F(Retention, DropsAPrefixThatACheckpointCoversAndLeavesTheRestIntact) {
     append_many("globex", 3);
     const Checkpoint seen = checkpoint();
     append_many("acme", 5);
-    const RetireOutcome outcome = retire(seen, 20, log_);
-    ASSERT_TRUE(std::holds_alternative<Retired>(outcome));
-    EXPECT_EQ(std::get<Retired>(outcome).seq, 36);
+    const RetirementOutcome outcome = retire(seen, 20, log_);
+    ASSERT_TRUE(std::holds_alternative<EntriesRetired>(outcome));
+    EXPECT_EQ(std::get<EntriesRetired>(outcome).seq, 36);
     EXPECT_EQ(verified("acme"), "intact 36") << "nothing is dropped yet";
     EXPECT_EQ(drop(20, 7), 7);
     EXPECT_EQ(verified("acme"), "intact 29") << "half-way";
@@ -74,7 +74,7 @@ TEST_F(Retention, RaisesNoAlarmWhereTheKeyWasRotatedInWhatIsGoneAtTheCutAndAfter
     }
     const AuditLog log(rotated);
     for (std::int64_t through = 1; through <= 14; ++through) {
-        ASSERT_TRUE(std::holds_alternative<Retired>(retire(checkpoint(), through, log))) << through;
+        ASSERT_TRUE(std::holds_alternative<EntriesRetired>(retire(checkpoint(), through, log))) << through;
         EXPECT_EQ(drop(through), 1);
         const Verification verification = owner_.transact(
             of("acme"), [&](Transaction& transaction) { return log.verify(transaction, TenantId("acme")); });
@@ -88,8 +88,8 @@ TEST_F(Retention, RefusesWhatTheCheckpointDoesNotCoverAndALogThatIsNotIntact) {
     const Checkpoint seen = checkpoint();
     append_many("acme", 10);
     const auto reason = [&](std::int64_t through) {
-        const RetireOutcome outcome = retire(seen, through, log_);
-        const auto* const against = std::get_if<NotRetired>(&outcome);
+        const RetirementOutcome outcome = retire(seen, through, log_);
+        const auto* const against = std::get_if<EntriesNotRetired>(&outcome);
         return against == nullptr ? std::string("retired") : against->reason;
     };
     EXPECT_THAT(reason(11), HasSubstr("covers entries up to 10 only"));
@@ -107,7 +107,7 @@ TEST_F(Retention, RefusesWhatTheCheckpointDoesNotCoverAndALogThatIsNotIntact) {
 TEST_F(Retention, DropsNothingThatNoEntryOfTheLogRetires) {
     append_many("acme", 10);
     EXPECT_EQ(refused([&] { drop(3); }), "RL007");
-    ASSERT_TRUE(std::holds_alternative<Retired>(retire(checkpoint(), 3, log_)));
+    ASSERT_TRUE(std::holds_alternative<EntriesRetired>(retire(checkpoint(), 3, log_)));
     EXPECT_EQ(refused([&] { drop(4); }), "RL007");
     EXPECT_EQ(refused([&] { drop(2); }), "RL007");
     EXPECT_EQ(drop(3), 3);
@@ -116,7 +116,7 @@ TEST_F(Retention, DropsNothingThatNoEntryOfTheLogRetires) {
 
 TEST_F(Retention, IsForTheOwnerAloneAndForTheTenantThatIsSet) {
     append_many("acme", 5);
-    ASSERT_TRUE(std::holds_alternative<Retired>(retire(checkpoint(), 3, log_)));
+    ASSERT_TRUE(std::holds_alternative<EntriesRetired>(retire(checkpoint(), 3, log_)));
     const auto drop_on = [&](Database& database, const TransactionPolicy& policy, const std::string& tenant) {
         return refused([&] {
             database.transact(policy, [&](Transaction& transaction) {
@@ -136,7 +136,7 @@ TEST_F(Retention, IsForTheOwnerAloneAndForTheTenantThatIsSet) {
 
 TEST_F(Retention, LeavesEveryOtherDeleteRefused) {
     append_many("acme", 5);
-    ASSERT_TRUE(std::holds_alternative<Retired>(retire(checkpoint(), 3, log_)));
+    ASSERT_TRUE(std::holds_alternative<EntriesRetired>(retire(checkpoint(), 3, log_)));
     const auto delete_as = [&](const std::string& role, const std::string& setting) {
         return refused([&] {
             superuser_.transact(of("acme"), [&](Transaction& transaction) {
@@ -163,7 +163,7 @@ TEST_F(Retention, LeavesEveryOtherDeleteRefused) {
 
 TEST_F(Retention, HoldsNoLockThatAnAppendNeeds) {
     append_many("acme", 5);
-    ASSERT_TRUE(std::holds_alternative<Retired>(retire(checkpoint(), 3, log_)));
+    ASSERT_TRUE(std::holds_alternative<EntriesRetired>(retire(checkpoint(), 3, log_)));
     owner_.transact(of("acme"), [&](Transaction& transaction) {
         EXPECT_EQ(AuditLog::drop_retired(transaction, 3, 10), 3);
         EXPECT_EQ(said(append_on(*beside_, of("acme", std::chrono::seconds(2)), {})), "appended 7");
@@ -173,7 +173,7 @@ TEST_F(Retention, HoldsNoLockThatAnAppendNeeds) {
 
 TEST_F(Retention, OfARemovedPrefixThatNobodyRetiredIsTampering) {
     append_many("acme", 10);
-    ASSERT_TRUE(std::holds_alternative<Retired>(retire(checkpoint(), 3, log_)));
+    ASSERT_TRUE(std::holds_alternative<EntriesRetired>(retire(checkpoint(), 3, log_)));
     drop(3);
     server_.execute("ALTER TABLE rowlock.audit_log DISABLE TRIGGER ALL; DELETE FROM rowlock.audit_log WHERE seq <= 5");
     EXPECT_EQ(verified("acme"), "tampered 6, missing 4-5");

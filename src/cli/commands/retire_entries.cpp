@@ -15,7 +15,7 @@ namespace {
 /// Entries dropped in one transaction: some tenths of a second.
 constexpr std::int64_t drop_batch = 20000;
 
-Exit tell_not_retired(const Context& context, const TenantId& tenant, const NotRetired& refused) {
+Exit tell_not_retired(const Context& context, const TenantId& tenant, const EntriesNotRetired& refused) {
     print_verification(context, tenant, refused.verification);
     print_note(fmt::format("rowlock: nothing was retired: {}", refused.reason));
     return refused.verification.verdict == Verdict::intact ? Exit::setup : exit_of(refused.verification.verdict);
@@ -42,18 +42,19 @@ Exit retire_entries(const Context& context, const RetireEntriesOptions& options)
     if (const auto* const forged = std::get_if<Forged>(&opened)) return tell_forged(*forged);
     const auto database = open_database(context, Access::log_owner);
     const AuditLog log(open_keyring(context));
-    const RetireRequest request{.through = options.through, .reason = options.reason, .actor = options.actor};
-    const RetireOutcome outcome = database->transact({.tenant = tenant}, [&](Transaction& transaction) {
+    const RetirementRequest request{.through = options.through, .reason = options.reason, .actor = options.actor};
+    const RetirementOutcome outcome = database->transact({.tenant = tenant}, [&](Transaction& transaction) {
         return log.retire(transaction, std::get<Checkpoint>(opened), request);
     });
-    const auto* const refused = std::get_if<NotRetired>(&outcome);
+    const auto* const refused = std::get_if<EntriesNotRetired>(&outcome);
     // A run before this one may have been ended between the two steps.
     const bool dropping_goes_on = refused != nullptr && refused->verification.verdict == Verdict::intact &&
                                   refused->verification.retired_through > 0 &&
                                   options.through == refused->verification.retired_through;
     if (refused != nullptr && !dropping_goes_on) return tell_not_retired(context, tenant, *refused);
     const std::int64_t dropped = drop_all(context, *database, tenant, options.through);
-    const std::int64_t seq = refused == nullptr ? std::get<Retired>(outcome).seq : refused->verification.retired_by;
+    const std::int64_t seq =
+        refused == nullptr ? std::get<EntriesRetired>(outcome).seq : refused->verification.retired_by;
     if (context.globals.json) {
         JsonObject object;
         object.text("tenant", tenant.text()).number("seq", seq).number("through", options.through);

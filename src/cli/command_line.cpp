@@ -177,6 +177,7 @@ void add_log(CLI::App& app, Words& words) {
     adding->add_option("--data", words.append.data, "JSON, kept and signed byte for byte")->type_name("JSON");
     adding->add_option("--entry-id", words.append.entry_id, "A UUID of your own: the same one is appended once")
         ->type_name("UUID");
+    add_subject(*adding, words.append);
     adding->add_option("--jsonl", words.append.jsonl, "Lines of JSON, an entry each; - for stdin")->type_name("FILE");
     adding->add_option("--writers", words.append.writers, "Connections at once, for --jsonl: 1 to 64. Default: 1")
         ->check(CLI::Range(1, writers_max).description(""))
@@ -187,6 +188,8 @@ void add_log(CLI::App& app, Words& words) {
         add_command(app, words.chosen, "list", "Entries of a tenant", [&] { return list(context, words.list); });
     listing->add_option("--tenant", words.list.tenant, "Whose log")->required()->type_name("NAME");
     listing->add_option("--from", words.list.from, "First number. Default: 1")->check(from_one())->type_name("SEQ");
+    listing->add_option("--subject-keys", words.list.subject_keys, "Decrypt with the keys in this folder")
+        ->type_name("DIR");
     listing->add_option("--limit", words.list.limit, "At most so many. Default: 20")->check(from_one())->type_name("N");
 
     CLI::App* const verifying =

@@ -39,10 +39,13 @@ struct TrustWords {
     ResumeOptions resume;
     ExportCommandOptions export_entries;
     RetireEntriesOptions retire_entries;
+    EraseOptions erase;
 };
 void add_trust_commands(CLI::App& app, const Context& context, TrustWords& words, Chosen& chosen);
 /// `keys new`, which makes keys of either kind, and `keys public`.
 void add_signing_keys(CLI::App& keys, const Context& context, TrustWords& words, Chosen& chosen);
+/// --subject and --subject-keys.
+void add_subject(CLI::App& command, AppendOptions& options);
 /// --checkpoint and --pin-key.
 void add_trust(CLI::App& command, TrustOptions& trust);
 

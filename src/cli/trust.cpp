@@ -58,6 +58,12 @@ std::filesystem::path signing_key_path(const std::string& option) {
     return configuration_folder() / "signing.key";
 }
 
+std::filesystem::path subject_keys_path(const std::string& option) {
+    if (!option.empty()) return option;
+    const std::string named = environment("ROWLOCK_SUBJECT_KEYS");
+    return named.empty() ? configuration_folder() / "subject-keys" : std::filesystem::path(named);
+}
+
 std::vector<PublicKey> pinned_keys(const std::vector<std::string>& options) {
     if (options.empty()) {
         throw InvalidInput(

@@ -16,6 +16,10 @@ namespace rowlock::cli {
 /// configuration folder.
 [[nodiscard]] std::filesystem::path signing_key_path(const std::string& option);
 
+/// The folder of subject keys that an option means: it, else ROWLOCK_SUBJECT_KEYS, else rowlock/subject-keys in the
+/// user's configuration folder.
+[[nodiscard]] std::filesystem::path subject_keys_path(const std::string& option);
+
 /// Each is a public key, or the name of a file with one. Throws InvalidInput for neither, and where there is none.
 [[nodiscard]] std::vector<PublicKey> pinned_keys(const std::vector<std::string>& options);
 

@@ -11,7 +11,17 @@ namespace {
 constexpr const char* signing_key_help =
     "Signing key file. Default: ROWLOCK_SIGNING_KEY, else rowlock/signing.key under XDG_CONFIG_HOME";
 
+constexpr const char* subject_keys_help =
+    "Folder of keys. Default: ROWLOCK_SUBJECT_KEYS, else rowlock/subject-keys under XDG_CONFIG_HOME";
+
 }  // namespace
+
+void add_subject(CLI::App& command, AppendOptions& options) {
+    command
+        .add_option("--subject", options.subject, "Encrypt the data under the key of this person: see rowlock erase")
+        ->type_name("NAME");
+    command.add_option("--subject-keys", options.subject_keys, subject_keys_help)->type_name("DIR");
+}
 
 void add_trust(CLI::App& command, TrustOptions& trust) {
     command.add_option("--checkpoint", trust.checkpoint, "Compare with it: what was cut off at the end is found, too")
@@ -59,6 +69,12 @@ void add_trust_commands(CLI::App& app, const Context& context, TrustWords& words
     resuming->add_option("--actor", words.resume.actor, "Who says so")->type_name("TEXT");
     add_trust(*resuming, words.resume.trust);
     resuming->get_option("--checkpoint")->required();
+
+    CLI::App* const erasing =
+        add_command(app, chosen, "erase", "Destroy a subject's key: what it encrypted can't be read any more",
+                    [&] { return erase(context, words.erase); });
+    erasing->add_option("--subject", words.erase.subject, "Whose key")->required()->type_name("NAME");
+    erasing->add_option("--subject-keys", words.erase.subject_keys, subject_keys_help)->type_name("DIR");
 
     CLI::App* const retiring =
         add_command(app, chosen, "retire-entries", "Drop the oldest entries of a tenant that a checkpoint covers",

@@ -45,14 +45,23 @@ struct AppendOptions {
     std::optional<std::string> object;
     std::optional<std::string> data;
     std::optional<std::string> entry_id;
-    std::optional<std::string> jsonl;  ///< A file, or "-".
+    std::optional<std::string> jsonl;    ///< A file, or "-".
+    std::optional<std::string> subject;  ///< Whose key encrypts the data.
+    std::string subject_keys;
     int writers = 1;
     bool skip_bad = false;
 };
 Exit append(const Context& context, const AppendOptions& options);
 
+struct EraseOptions {
+    std::string subject;
+    std::string subject_keys;  ///< A folder; empty: ROWLOCK_SUBJECT_KEYS, else the default place.
+};
+Exit erase(const Context& context, const EraseOptions& options);
+
 struct ListOptions {
     std::string tenant;
+    std::string subject_keys;  ///< Decrypts with them; empty: shows what is stored.
     std::int64_t from = 1;
     std::int64_t limit = 20;
 };

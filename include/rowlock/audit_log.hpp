@@ -1,6 +1,7 @@
 // The audit log: entries numbered and chained per tenant, in the caller's transaction.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -64,6 +65,18 @@ struct StoredEntry {
     std::string key_id;
 };
 
+/// An entry by which an operator said that the log was put back to an older state (a restore from a backup), and goes
+/// on from there. It stays in the log for ever.
+struct Resumption {
+    std::int64_t seq = 0;             ///< Its own number.
+    std::int64_t after = 0;           ///< The last entry that was still there; what came behind it is lost.
+    std::int64_t size = 0;            ///< So many entries the newest checkpoint counted.
+    std::array<std::byte, 32> mac{};  ///< The MAC of the last of them.
+    std::int64_t recorded_at = 0;
+    std::string actor{};
+    std::string reason{};
+};
+
 enum class FindingKind {
     changed,         ///< A column is not what was signed.
     missing,         ///< Entries seq … last_seq are not there.
@@ -75,6 +88,10 @@ enum class FindingKind {
     unknown_key,     ///< Signed with a key that neither genesis nor a rotation entry introduced.
     unknown_format,  ///< A format that this chain never had.
     state_changed,   ///< The state row does not agree with the last entry.
+    rolled_back,     ///< A checkpoint counts entries up to last_seq; the log, true as it is, has not had them since.
+    chain_missing,   ///< The same, where nothing of the tenant is left.
+    diverged,        ///< Another entry than the one that a checkpoint names.
+    not_signed,      ///< In a bundle: what its signature does not cover.
 };
 [[nodiscard]] std::string_view name_of(FindingKind kind);
 
@@ -92,6 +109,18 @@ enum class Verdict {
     tampered,      ///< At least one finding.
     unverifiable,  ///< Nothing wrong was found, but a key is not at hand for some entries.
     empty,         ///< There was nothing to look at, which proves nothing.
+    rolled_back,   ///< Nothing but this: the log is in an older state than a checkpoint saw it in.
+};
+
+/// What a checkpoint said of a tenant's chain.
+enum class Comparison {
+    none,         ///< There was no checkpoint, or it does not name the tenant.
+    agrees,       ///< The entry at its size is the one that it names.
+    resumed,      ///< It is not, and a resume entry says why.
+    retired,      ///< That entry has been dropped in order.
+    rolled_back,  ///< See FindingKind, as for the next.
+    diverged,
+    unknown,  ///< The entry at its size can't be judged: the findings say why.
 };
 
 struct Verification {
@@ -99,18 +128,65 @@ struct Verification {
     std::int64_t entries = 0;
     std::int64_t unverifiable_entries = 0;
     std::vector<std::string> missing_keys;
+    /// Entries 1 … retired_through have been dropped, as entry retired_by says; 0 where none have.
+    std::int64_t retired_through = 0;
+    std::int64_t retired_by = 0;
+    Comparison checkpoint = Comparison::none;
+    std::int64_t checkpoint_size = 0;  ///< What the checkpoint counted.
+    /// At most `resumptions_max`; `resumptions_total` counts all.
+    std::vector<Resumption> resumptions;
+    std::int64_t resumptions_total = 0;
+    static constexpr std::size_t resumptions_max = 100;
     /// At most `findings_max`; `findings_total` counts all.
     std::vector<Finding> findings;
     std::int64_t findings_total = 0;
     static constexpr std::size_t findings_max = 1000;
 };
 
+struct Checkpoint;
+
 struct VerifyOptions {
+    /// Compared with: it must outlive the call. A checkpoint of another ledger is refused (SetupError).
+    const Checkpoint* checkpoint = nullptr;
     /// Called after every chunk with the number of entries read so far and the number to read.
     std::function<void(std::int64_t, std::int64_t)> progress{};
     /// Entries read under one snapshot; at least one.
     std::int64_t chunk_entries = 50000;
 };
+
+/// Why a log that was put back to an older state may go on.
+struct ResumeRequest {
+    /// Keep it for a retry, as that of an AuditEntry.
+    EntryId id = EntryId::generate();
+    std::string reason;
+    std::optional<std::string> actor{};
+};
+struct Resumed {
+    std::int64_t seq;    ///< Of the resume entry.
+    std::int64_t after;  ///< The last entry that was still there.
+};
+/// The log agrees with the checkpoint, or has been resumed after it, or is tampered with, which no entry puts right.
+struct NothingToResume {
+    Verification verification;
+};
+using ResumeOutcome = std::variant<Resumed, NothingToResume>;
+
+/// Which entries may go.
+struct RetirementRequest {
+    std::int64_t through = 0;  ///< Entries 1 … through.
+    std::string reason;
+    std::optional<std::string> actor{};
+    EntryId id = EntryId::generate();  ///< As that of ResumeRequest.
+};
+struct EntriesRetired {
+    std::int64_t seq;  ///< Of the retirement entry.
+};
+/// The log is not intact, the checkpoint does not cover the entries, or they are not there.
+struct EntriesNotRetired {
+    std::string reason;
+    Verification verification;
+};
+using RetirementOutcome = std::variant<EntriesRetired, EntriesNotRetired>;
 
 /// The log of all tenants. Cheap to make; holds no connection. Safe for use by many threads.
 ///
@@ -151,6 +227,26 @@ class AuditLog {
     /// The role must see the tenant's rows: the tenant of the policy, or rowlock_auditor.
     [[nodiscard]] Verification verify(Transaction& transaction, const TenantId& tenant,
                                       const VerifyOptions& options = {}) const;
+
+    /// Appends the entry that makes a rolled back log good again: it names the size and the MAC of the checkpoint,
+    /// which should be the newest there is, and the last entry that is still there. From then on `verify` takes any
+    /// checkpoint of the entries between for explained, and tells of the resumption for ever. For the transaction's
+    /// tenant; verifies the whole log first (without a lock), then appends, with the locks and refusals of `append`.
+    [[nodiscard]] ResumeOutcome resume(Transaction& transaction, const Checkpoint& checkpoint,
+                                       const ResumeRequest& request) const;
+
+    /// Appends the entry that retires entries 1 … through, so that `drop_retired_entries` may drop them and `verify`
+    /// still finds the log intact. Only what the checkpoint covers: the whole log is verified against it first (without
+    /// a lock). For the transaction's tenant, with the locks and refusals of `append`; as a role that may append.
+    [[nodiscard]] RetirementOutcome retire(Transaction& transaction, const Checkpoint& checkpoint,
+                                           const RetirementRequest& request) const;
+
+    /// Drops at most `entries_max` of the transaction's tenant's entries 1 … through, oldest first, and returns how
+    /// many; call it, each time in a transaction of its own, until it returns 0. As rowlock_owner. Locks the dropped
+    /// entries and not the state row, so others may append meanwhile. Throws ServerError RL007 where no entry retires
+    /// these.
+    [[nodiscard]] static std::int64_t drop_retired(Transaction& transaction, std::int64_t through,
+                                                   std::int64_t entries_max);
 
     /// All tenants that have a state row or entries, in order, that the role can see.
     [[nodiscard]] static std::vector<TenantId> tenants(Transaction& transaction);

@@ -24,6 +24,9 @@ class TenantId {
     std::string text_;
 };
 
+/// The database's own UUID, made with the schema: the same tenant in another database has other keys.
+using LedgerId = std::array<std::byte, 16>;
+
 /// The caller's own name for one audit entry (a UUID): appending the same id again adds nothing.
 class EntryId {
   public:

@@ -6,7 +6,7 @@ namespace rowlock {
 
 namespace {
 
-std::size_t bytes_of(const AuditEntry& entry) {
+std::size_t content_bytes(const AuditEntry& entry) {
     std::size_t bytes = 0;
     for (const auto* const text : {&entry.actor, &entry.action, &entry.object, &entry.data}) {
         if (*text) bytes += (*text)->size();
@@ -29,7 +29,7 @@ std::optional<AppendBatch> AppendQueue::take() {
     auto& waiting = tenants_.at(batch.tenant);
     std::size_t bytes = 0;
     while (!waiting.empty() && batch.entries.size() < batch_entries_max_) {
-        bytes += bytes_of(waiting.front().entry);
+        bytes += content_bytes(waiting.front().entry);
         if (bytes > batch_bytes_max_ && !batch.entries.empty()) break;
         batch.entries.push_back(std::move(waiting.front()));
         waiting.pop_front();

@@ -104,11 +104,13 @@ struct TenantBatch {
 };
 
 /// Before anything is locked or sent.
+void require_callers_action(const AuditEntry& entry) {
+    if (!entry.action || !entry.action->starts_with(reserved_actions)) return;
+    throw InvalidInput(
+        fmt::format("action \"{}\" begins with \"{}\", which is the log's own", *entry.action, reserved_actions));
+}
+
 void require_appendable(const AuditEntry& entry) {
-    if (entry.action && entry.action->starts_with(reserved_actions)) {
-        throw InvalidInput(
-            fmt::format("action \"{}\" begins with \"{}\", which is the log's own", *entry.action, reserved_actions));
-    }
     for (const auto* const text : {&entry.actor, &entry.action, &entry.object, &entry.data}) {
         if (*text && (*text)->find('\0') != std::string::npos) {
             throw InvalidInput("an audit entry has a NUL byte in it, which PostgreSQL's text can't hold");
@@ -223,6 +225,12 @@ AppendOutcome AuditLog::append(Transaction& transaction, const AuditEntry& entry
 }
 
 std::vector<AppendOutcome> AuditLog::append_all(Transaction& transaction, std::span<const TenantEntry> entries) const {
+    for (const TenantEntry& each : entries) require_callers_action(each.entry);
+    return implementation_->append_all(transaction, entries);
+}
+
+std::vector<AppendOutcome> AuditLog::Implementation::append_all(Transaction& transaction,
+                                                                std::span<const TenantEntry> entries) const {
     if (entries.empty()) return {};
     Appending appending(transaction, by_tenant(entries));
     for (const TenantBatch& batch : appending.batches()) {
@@ -239,9 +247,9 @@ std::vector<AppendOutcome> AuditLog::append_all(Transaction& transaction, std::s
     std::vector<std::optional<AppendOutcome>> outcomes(entries.size());
     for (std::size_t i = 0; i < locked.size(); ++i) {
         const TenantBatch& batch = appending.batches()[i];
-        auto keys = implementation_->cache.take(locked[i].ledger, batch.tenant);
+        auto keys = cache.take(locked[i].ledger, batch.tenant);
         const SignedBatch signed_batch = sign_entries(*keys, locked[i].situation, batch.entries);
-        implementation_->cache.give_back(std::move(keys));
+        cache.give_back(std::move(keys));
         appending.enqueue(batch, signed_batch.rows);
         for (std::size_t j = 0; j < batch.places.size(); ++j) outcomes[batch.places[j]] = signed_batch.outcomes[j];
     }

@@ -7,6 +7,10 @@ namespace rowlock {
 
 struct AuditLog::Implementation {
     explicit Implementation(Keyring keyring) : cache(std::move(keyring)) {}
+    /// Also entries with the log's own actions, which callers may not give.
+    [[nodiscard]] std::vector<AppendOutcome> append_all(Transaction& transaction,
+                                                        std::span<const TenantEntry> entries) const;
+
     mutable ChainKeysCache cache;
 };
 

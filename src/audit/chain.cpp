@@ -25,6 +25,7 @@ ChainVerifier::ChainVerifier(Keyring keyring, const LedgerId& ledger, TenantId t
     : keys_(std::move(keyring), ledger, tenant),
       ledger_(ledger),
       suspects_(options.limits, std::move(options.other_tenants)),
+      comparison_(options.checkpoint),
       findings_(std::move(tenant)) {}
 
 void ChainVerifier::feed(const SignedEntry& entry) {
@@ -128,6 +129,8 @@ void ChainVerifier::accept(const SignedEntry& entry, Standing standing, const Ma
     position_.key_open = false;
     position_.named_key.clear();
     last_good_ = position_.last;
+    comparison_.see(entry, recomputed);
+    prefix_.see(entry);
     if (entry.action == rotation_action) introduce_key(entry);
 }
 
@@ -141,6 +144,11 @@ void ChainVerifier::note_gap(std::int64_t first, std::int64_t last) {
 
 void ChainVerifier::flush_gaps() {
     for (const auto& [first, last] : gaps_) {
+        if (first == 1) {
+            // An entry further on may say that these have been dropped.
+            prefix_.lacks_up_to(last);
+            continue;
+        }
         report(FindingKind::missing, first, last, "not there, though an entry after it is");
     }
     gaps_.clear();

@@ -7,7 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "audit/chain_checkpoint.hpp"
 #include "audit/chain_findings.hpp"
+#include "audit/chain_retirement.hpp"
 #include "audit/chain_suspects.hpp"
 #include "audit/frame.hpp"
 #include "rowlock/audit_log.hpp"
@@ -26,6 +28,8 @@ struct ChainVerifierOptions {
     /// Tenants that an entry may have been taken from. Each costs a key derivation for each key once an entry is bad.
     std::vector<TenantId> other_tenants;
     SuspectLimits limits;
+    /// What the chain is to be compared with.
+    std::optional<CheckpointMark> checkpoint{};
 };
 
 /// Checks every entry by its own MAC ("authentic") and by the recomputed MAC of the one before it ("linked"), goes on
@@ -104,11 +108,16 @@ class ChainVerifier {
     void finish_head(const StateRow& state);
     [[nodiscard]] bool agrees_with_end(const StateRow& state, const Last& end);
     void finish_suspects();
+    void finish_prefix();
+    void finish_checkpoint(const std::optional<StateRow>& state);
+    [[nodiscard]] Verdict verdict() const;
     void report_suspect(const Suspect& suspect);
 
     ChainKeys keys_;
     LedgerId ledger_;
     SuspectList suspects_;
+    CheckpointComparison comparison_;
+    RetiredPrefix prefix_;
     FindingList findings_;
     Verification verification_;
     Position position_;

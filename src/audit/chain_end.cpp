@@ -12,18 +12,40 @@ Verification ChainVerifier::finish(const std::optional<StateRow>& state) {
     } else {
         finish_without_state();
     }
+    finish_prefix();
     suspects_.locate(keys_, ledger_, std::max(last_good_.seq, state ? state->last_seq : 0));
     if (state) finish_head(*state);
     finish_suspects();
+    finish_checkpoint(state);
     findings_.finish(verification_);
-    if (verification_.findings_total > 0) {
-        verification_.verdict = Verdict::tampered;
-    } else if (verification_.entries == 0) {
-        verification_.verdict = Verdict::empty;
-    } else {
-        verification_.verdict = verification_.unverifiable_entries > 0 ? Verdict::unverifiable : Verdict::intact;
-    }
+    verification_.verdict = verdict();
     return std::move(verification_);
+}
+
+Verdict ChainVerifier::verdict() const {
+    const auto only_older = [](const Finding& finding) {
+        return finding.kind == FindingKind::rolled_back || finding.kind == FindingKind::chain_missing;
+    };
+    if (verification_.findings_total > 0) {
+        return std::ranges::all_of(verification_.findings, only_older) ? Verdict::rolled_back : Verdict::tampered;
+    }
+    if (verification_.entries == 0) return Verdict::empty;
+    return verification_.unverifiable_entries > 0 ? Verdict::unverifiable : Verdict::intact;
+}
+
+void ChainVerifier::finish_prefix() {
+    for (FoundAt& found : prefix_.finish()) {
+        findings_.add(std::move(found));
+    }
+    verification_.retired_through = prefix_.retired_through();
+    verification_.retired_by = prefix_.retirement() ? prefix_.retirement()->seq : 0;
+}
+
+void ChainVerifier::finish_checkpoint(const std::optional<StateRow>& state) {
+    const std::int64_t end = std::max(last_good_.seq, state ? state->last_seq : 0);
+    if (auto found = comparison_.finish(end, !state && verification_.entries == 0, prefix_.retirement()))
+        findings_.add(std::move(*found));
+    comparison_.tell(verification_);
 }
 
 void ChainVerifier::finish_without_state() {

@@ -38,6 +38,14 @@ std::string_view name_of(FindingKind kind) {
             return "unknown_format";
         case FindingKind::state_changed:
             return "state_changed";
+        case FindingKind::rolled_back:
+            return "rolled_back";
+        case FindingKind::chain_missing:
+            return "chain_missing";
+        case FindingKind::diverged:
+            return "diverged";
+        case FindingKind::not_signed:
+            return "not_signed";
     }
     contract(false, "a finding is of a kind that has a name");
     return {};

@@ -30,7 +30,7 @@ class FindingList {
     void finish(Verification& verification);
 
   private:
-    static constexpr std::size_t kinds = 10;
+    static constexpr std::size_t kinds = 14;
 
     void close(std::optional<FoundAt>& run);
 

@@ -15,11 +15,7 @@ namespace rowlock {
 
 namespace {
 
-constexpr std::string_view algorithm = "HMAC-SHA-256";
-// Reserved for what is to come: rowlock/checkpoint/1, rowlock/retirement/1, rowlock/resume/1.
-constexpr std::string_view entry_domain = "rowlock/entry/1";
 constexpr std::string_view genesis_domain = "rowlock/genesis/1";
-constexpr std::string_view rotation_domain = "rowlock/rotation/1";
 constexpr std::string_view sub_key_domain = "rowlock/sub-key/1";
 constexpr std::string_view chain_purpose = "chain";
 
@@ -27,7 +23,18 @@ constexpr std::byte present{1};
 constexpr std::byte absent{0};
 constexpr std::size_t field_head = 5;
 
+/// What all of the log's own actions begin with: others need no further look.
+constexpr std::string_view own_actions = "rowlock.";
+
 }  // namespace
+
+std::size_t entry_domain_of(const std::optional<std::string_view>& action) {
+    if (!action || !action->starts_with(own_actions)) return 0;
+    for (std::size_t i = 1; i < entry_domains.size(); ++i) {
+        if (*action == entry_domains.at(i).action) return i;
+    }
+    return 0;
+}
 
 std::byte* Frame::grow(std::size_t size) {
     if (buffer_.size() - used_ < size) buffer_.resize(std::max(used_ + size, buffer_.size() * 2));
@@ -68,6 +75,17 @@ void Frame::append(std::span<const std::byte> fields) {
     std::memcpy(grow(fields.size()), fields.data(), fields.size());
 }
 
+void Frame::add_content(const SignedEntry& entry) {
+    add(entry.seq);
+    add(std::span<const std::byte>(entry.entry_id));
+    add(entry.recorded_at);
+    add(entry.actor);
+    add(entry.action);
+    add(entry.object);
+    add(entry.data);
+    add(entry.prev_mac);
+}
+
 ChainKeys::ChainKeys(Keyring keyring, const LedgerId& ledger, TenantId tenant)
     : keyring_(std::move(keyring)), ledger_(ledger), tenant_(std::move(tenant)) {}
 
@@ -86,15 +104,8 @@ Mac ChainKeys::genesis(std::string_view key_id) {
 Mac ChainKeys::mac(const SignedEntry& entry) {
     Key& key = required(entry.key_id);
     frame_.clear();
-    frame_.append(entry.action == rotation_action ? key.rotation_start : key.entry_start);
-    frame_.add(entry.seq);
-    frame_.add(std::span<const std::byte>(entry.entry_id));
-    frame_.add(entry.recorded_at);
-    frame_.add(entry.actor);
-    frame_.add(entry.action);
-    frame_.add(entry.object);
-    frame_.add(entry.data);
-    frame_.add(entry.prev_mac);
+    frame_.append(key.starts.at(entry_domain_of(entry.action)));
+    frame_.add_content(entry);
     return key.hmac.of(frame_.bytes());
 }
 
@@ -122,7 +133,10 @@ ChainKeys::Key ChainKeys::derive(std::string_view key_id, std::span<const std::b
     info.add(tenant_.text());
     std::array<std::byte, 32> sub_key{};
     hkdf_sha256(secret, ledger_, info.bytes(), sub_key);
-    Key key{std::string(key_id), Hmac(sub_key), start_of(entry_domain, key_id), start_of(rotation_domain, key_id)};
+    Key key{std::string(key_id), Hmac(sub_key), {}};
+    for (std::size_t i = 0; i < entry_domains.size(); ++i) {
+        key.starts.at(i) = start_of(entry_domains.at(i).domain, key_id);
+    }
     wipe(std::span(sub_key));
     return key;
 }
@@ -130,7 +144,7 @@ ChainKeys::Key ChainKeys::derive(std::string_view key_id, std::span<const std::b
 std::vector<std::byte> ChainKeys::start_of(std::string_view domain, std::string_view key_id) {
     Frame start;
     start.add(domain);
-    start.add(algorithm);
+    start.add(mac_algorithm);
     start.add(key_id);
     start.add(tenant_.text());
     return {start.bytes().begin(), start.bytes().end()};

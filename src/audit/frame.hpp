@@ -16,12 +16,27 @@
 
 namespace rowlock {
 
-/// The database's own UUID: the same tenant in another database has other keys.
-using LedgerId = std::array<std::byte, 16>;
-
 inline constexpr std::int16_t entry_format = 1;
 /// An entry with this action names, as its object, the key that signs the entries after it.
 inline constexpr std::string_view rotation_action = "rowlock.key_rotation";
+/// An entry with this action says that the log was put back to an older state, and goes on from there.
+inline constexpr std::string_view resume_action = "rowlock.resume";
+/// An entry with this action says that the entries up to some number have been dropped.
+inline constexpr std::string_view retirement_action = "rowlock.retirement";
+
+/// The domain that an entry's frame begins with is chosen by its action.
+struct EntryDomain {
+    std::string_view action;  ///< Empty: every action that is none of the others.
+    std::string_view domain;
+};
+inline constexpr std::array<EntryDomain, 4> entry_domains{{{"", "rowlock/entry/1"},
+                                                           {rotation_action, "rowlock/rotation/1"},
+                                                           {resume_action, "rowlock/resume/1"},
+                                                           {retirement_action, "rowlock/retirement/1"}}};
+/// The place in entry_domains.
+[[nodiscard]] std::size_t entry_domain_of(const std::optional<std::string_view>& action);
+
+inline constexpr std::string_view mac_algorithm = "HMAC-SHA-256";
 
 /// An entry as stored, seen in place: what it points at must outlive the call that it is given to. What may not be NULL
 /// in the table and yet is, is empty here. The tenant is that of the ChainKeys.
@@ -51,6 +66,8 @@ class Frame {
     void add(std::int64_t number);
     /// Bytes of a frame made before.
     void append(std::span<const std::byte> fields);
+    /// The last eight fields of an entry's frame, from `seq` to `prev_mac`.
+    void add_content(const SignedEntry& entry);
 
     [[nodiscard]] std::span<const std::byte> bytes() const { return std::span(buffer_).first(used_); }
 
@@ -81,8 +98,8 @@ class ChainKeys {
     struct Key {
         std::string id;
         Hmac hmac;
-        std::vector<std::byte> entry_start;  ///< The fields that are the same in all frames of one domain.
-        std::vector<std::byte> rotation_start;
+        /// The fields that are the same in all frames of one domain, for each of them.
+        std::array<std::vector<std::byte>, entry_domains.size()> starts;
     };
 
     Key* find(std::string_view key_id);

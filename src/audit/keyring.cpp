@@ -142,19 +142,6 @@ std::string file_text(const Keyring::Keys& keys) {
     return text += "\n  ]\n}\n";
 }
 
-/// Wipes what it was given when it goes.
-class Wiped {
-  public:
-    explicit Wiped(std::string text) : text_(std::move(text)) {}
-    Wiped(const Wiped&) = delete;
-    Wiped& operator=(const Wiped&) = delete;
-    ~Wiped() { wipe(text_); }
-    [[nodiscard]] std::string_view view() const { return text_; }
-
-  private:
-    std::string text_;
-};
-
 }  // namespace
 
 std::string key_id_of(std::span<const std::byte, 32> secret) {
@@ -175,7 +162,7 @@ Keyring Keyring::generate() {
 }
 
 Keyring Keyring::load(const std::filesystem::path& path) {
-    const Wiped content(read_keyring_file(path));
+    const Wiped content(read_keyring_file(path, keyring_file_kind));
     return parse(content.view(), path.string());
 }
 
@@ -185,7 +172,7 @@ Keyring Keyring::parse(std::string_view json, std::string_view origin) {
 
 void Keyring::create_file(const std::filesystem::path& path) const {
     const Wiped content(file_text(*keys_));
-    create_keyring_file(path, content.view());
+    create_keyring_file(path, content.view(), keyring_file_kind);
 }
 
 void Keyring::replace_file(const std::filesystem::path& path) const {

@@ -49,39 +49,39 @@ fs::path folder_of(const fs::path& path) {
     return folder.empty() ? fs::path(".") : folder;
 }
 
-void check_is_private(const struct stat& status, const fs::path& path) {
-    if (!S_ISREG(status.st_mode)) throw SetupError("the keyring " + path.string() + " is not a regular file");
+void check_is_private(const struct stat& status, const fs::path& path, const std::string& noun) {
+    if (!S_ISREG(status.st_mode)) throw SetupError("the " + noun + " " + path.string() + " is not a regular file");
     const unsigned mode = status.st_mode & 07777U;
     if (mode != 0600 && mode != 0400) {
         std::array<char, 8> octal{};
         std::snprintf(octal.data(), octal.size(), "%04o", mode);
-        throw SetupError("the keyring " + path.string() + " has mode " + octal.data() +
+        throw SetupError("the " + noun + " " + path.string() + " has mode " + octal.data() +
                          ", but nobody else may read or change it: chmod 600 " + shell_word(path));
     }
     const uid_t user = ::geteuid();
     if (user != 0 && status.st_uid != user) {
-        throw SetupError("the keyring " + path.string() + " belongs to user " + std::to_string(status.st_uid) +
+        throw SetupError("the " + noun + " " + path.string() + " belongs to user " + std::to_string(status.st_uid) +
                          ", and this is user " + std::to_string(user) + ": chown " + std::to_string(user) + " " +
                          shell_word(path));
     }
     if (static_cast<std::size_t>(status.st_size) > bytes_max) {
-        throw SetupError("the keyring " + path.string() + " has " + std::to_string(status.st_size) +
-                         " bytes, more than any keyring");
+        throw SetupError("the " + noun + " " + path.string() + " has " + std::to_string(status.st_size) +
+                         " bytes, more than any " + noun);
     }
 }
 
-std::string read_all(int descriptor, const fs::path& path) {
+std::string read_all(int descriptor, const fs::path& path, const std::string& noun) {
     // All the room at once, so that growing leaves no copies of keys behind.
     std::string content(bytes_max + 1, '\0');
     std::size_t size = 0;
     while (size < content.size()) {
         const ssize_t got = ::read(descriptor, content.data() + size, content.size() - size);
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) fail("read the keyring", path, errno);
+        if (got < 0) fail("read the " + noun, path, errno);
         if (got == 0) break;
         size += static_cast<std::size_t>(got);
     }
-    if (size > bytes_max) throw SetupError("the keyring " + path.string() + " is longer than any keyring");
+    if (size > bytes_max) throw SetupError("the " + noun + " " + path.string() + " is longer than any " + noun);
     content.resize(size);
     return content;
 }
@@ -175,25 +175,24 @@ std::string shell_word(const std::filesystem::path& path) {
     return quoted += '\'';
 }
 
-std::string read_keyring_file(const std::filesystem::path& path) {
+std::string read_keyring_file(const std::filesystem::path& path, const SecretFileKind& kind) {
+    const std::string noun(kind.noun);
     // Without O_NONBLOCK a FIFO of this name would hang the program.
     const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!file.is_open() && (errno == ENOENT || errno == ENOTDIR)) {
-        throw SetupError("there is no keyring at " + path.string() + ": make one with rowlock keys new --keyring " +
-                         shell_word(path) + ", or name the one you have");
+        throw SetupError("there is no " + noun + " at " + path.string() + ": make one with " + std::string(kind.maker) +
+                         " " + shell_word(path) + ", or name the one you have");
     }
-    if (!file.is_open()) fail("open the keyring", path, errno);
+    if (!file.is_open()) fail("open the " + noun, path, errno);
     struct stat status{};
-    if (::fstat(file.get(), &status) != 0) fail("look at the keyring", path, errno);
-    check_is_private(status, path);
-    return read_all(file.get(), path);
+    if (::fstat(file.get(), &status) != 0) fail("look at the " + noun, path, errno);
+    check_is_private(status, path, noun);
+    return read_all(file.get(), path, noun);
 }
 
-void create_keyring_file(const std::filesystem::path& path, std::string_view content) {
+void create_keyring_file(const std::filesystem::path& path, std::string_view content, const SecretFileKind& kind) {
     const auto taken = [&]() {
-        return SetupError(path.string() +
-                          " is already there and is left as it is: its keys are the only way to verify "
-                          "what they signed; choose another name, or use rowlock keys rotate");
+        return SetupError(path.string() + " is already there and is left as it is: " + std::string(kind.why_kept));
     };
     struct stat status{};
     if (::lstat(path.c_str(), &status) == 0) throw taken();
@@ -201,7 +200,7 @@ void create_keyring_file(const std::filesystem::path& path, std::string_view con
     const TemporaryFile temporary(path, content, nullptr);
     const int error = name_without_replacing(temporary.path(), path);
     if (error == EEXIST) throw taken();
-    if (error != 0) fail("make the keyring", path, error);
+    if (error != 0) fail("make the " + std::string(kind.noun), path, error);
     sync_folder(folder_of(path));
 }
 
@@ -220,7 +219,7 @@ void replace_keyring_file(const std::filesystem::path& path, std::string_view co
     while (::flock(folder.get(), LOCK_EX) != 0) {
         if (errno != EINTR) fail("lock the folder", folder_of(target), errno);
     }
-    std::string old = read_keyring_file(target);
+    std::string old = read_keyring_file(target, keyring_file_kind);
     try {
         check(old);
     } catch (...) {

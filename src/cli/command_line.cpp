@@ -54,6 +54,7 @@ struct Words {
     AppendOptions append;
     ListOptions list;
     VerifyCommandOptions verify;
+    TrustWords trust;
     StatusOptions status;
     DemoOptions demo;
     RaceOptions race;
@@ -168,7 +169,7 @@ void add_schema(CLI::App& app, Words& words) {
 void add_keys(CLI::App& app, Words& words) {
     const Context& context = words.context;
     CLI::App* const group = add_group(app, "keys", "The HMAC keys, in a file of mode 0600");
-    add_command(*group, words.chosen, "new", "Make a keyring with one key", [&] { return keys_new(context); });
+    add_signing_keys(*group, context, words.trust, words.chosen);
     add_command(*group, words.chosen, "list", "The ids of its keys", [&] { return keys_list(context); });
     add_command(*group, words.chosen, "rotate", "Add a key that signs from now on",
                 [&] { return keys_rotate(context); });
@@ -186,6 +187,7 @@ void add_log(CLI::App& app, Words& words) {
     adding->add_option("--data", words.append.data, "JSON, kept and signed byte for byte")->type_name("JSON");
     adding->add_option("--entry-id", words.append.entry_id, "A UUID of your own: the same one is appended once")
         ->type_name("UUID");
+    add_subject(*adding, words.append);
     adding->add_option("--jsonl", words.append.jsonl, "Lines of JSON, an entry each; - for stdin")->type_name("FILE");
     adding->add_option("--writers", words.append.writers, "Connections at once, for --jsonl: 1 to 64. Default: 1")
         ->check(CLI::Range(1, writers_max).description(""))
@@ -196,13 +198,18 @@ void add_log(CLI::App& app, Words& words) {
         add_command(app, words.chosen, "list", "Entries of a tenant", [&] { return list(context, words.list); });
     listing->add_option("--tenant", words.list.tenant, "Whose log")->required()->type_name("NAME");
     listing->add_option("--from", words.list.from, "First number. Default: 1")->check(from_one())->type_name("SEQ");
+    listing->add_option("--subject-keys", words.list.subject_keys, "Decrypt with the keys in this folder")
+        ->type_name("DIR");
     listing->add_option("--limit", words.list.limit, "At most so many. Default: 20")->check(from_one())->type_name("N");
 
     CLI::App* const verifying =
-        add_command(app, words.chosen, "verify", "Check the chain: INTACT, TAMPERED or UNVERIFIABLE",
+        add_command(app, words.chosen, "verify", "Check the chain: INTACT, TAMPERED, ROLLED BACK or UNVERIFIABLE",
                     [&] { return verify(context, words.verify); });
     verifying->add_option("--tenant", words.verify.tenant, "Whose log")->type_name("NAME");
     verifying->add_flag("--all", words.verify.all, "Every tenant");
+    verifying->add_option("--bundle", words.verify.bundle, "A bundle, in place of a database; - for stdin")
+        ->type_name("FILE");
+    add_trust(*verifying, words.verify.trust);
 
     add_command(app, words.chosen, "status",
                 "The ledger at a glance: entries, bloat, who holds locks and who waits for whom",
@@ -238,6 +245,7 @@ void add_shows(CLI::App& app, Words& words) {
     checking->add_option("--entries", words.bench_verify.entries, "Length of the log. Default: 1000000")
         ->check(from_one())
         ->type_name("N");
+    checking->add_flag("--bundle", words.bench_verify.bundle, "A bundle, which needs no database");
     add_command(*bench, words.chosen, "race", "One execution of the race checker against one of isolationtester",
                 [&] { return bench_race(context); });
 }
@@ -353,6 +361,7 @@ int run(int argument_count, char** arguments) {
     add_race(app, words);
     add_log(app, words);
     add_ledger_commands(app, words.context, words.ledger, words.chosen);
+    add_trust_commands(app, words.context, words.trust, words.chosen);
     add_table_commands(app, words.context, words.tables, words.chosen);
     add_keys(app, words);
     add_schema(app, words);

@@ -39,4 +39,21 @@ struct TableWords {
 void add_table_commands(CLI::App& app, const Context& context, TableWords& words, Chosen& chosen);
 void add_table_benches(CLI::App& bench, const Context& context, TableWords& words, Chosen& chosen);
 
+/// Options of what is for those who trust nothing: signing keys, checkpoints and what is verified with them.
+struct TrustWords {
+    SigningKeyOptions signing;
+    CheckpointOptions checkpoint;
+    ResumeOptions resume;
+    ExportCommandOptions export_entries;
+    RetireEntriesOptions retire_entries;
+    EraseOptions erase;
+};
+void add_trust_commands(CLI::App& app, const Context& context, TrustWords& words, Chosen& chosen);
+/// `keys new`, which makes keys of either kind, and `keys public`.
+void add_signing_keys(CLI::App& keys, const Context& context, TrustWords& words, Chosen& chosen);
+/// --subject and --subject-keys.
+void add_subject(CLI::App& command, AppendOptions& options);
+/// --checkpoint and --pin-key.
+void add_trust(CLI::App& command, TrustOptions& trust);
+
 }  // namespace rowlock::cli

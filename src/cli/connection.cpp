@@ -32,6 +32,7 @@ std::string role_for(Transaction& transaction, Access access) {
     require_schema(transaction);
     if (access == Access::auditor && may_act_as(transaction, "rowlock_auditor")) return "rowlock_auditor";
     if (access == Access::sealer) return "rowlock_sealer";
+    if (access == Access::log_owner) return "rowlock_owner";
     if (may_act_as(transaction, "rowlock_app")) return "rowlock_app";
     return {};
 }
@@ -95,15 +96,18 @@ std::unique_ptr<Database> open_database(const Context& context, Access access, s
     return std::make_unique<Database>(options);
 }
 
-std::filesystem::path keyring_path(const Globals& globals) {
-    if (!globals.keyring.empty()) return globals.keyring;
+std::filesystem::path configuration_folder() {
     const std::string configuration = environment("XDG_CONFIG_HOME");
-    if (!configuration.empty()) return std::filesystem::path(configuration) / "rowlock" / "keyring.json";
+    if (!configuration.empty()) return std::filesystem::path(configuration) / "rowlock";
     const std::string home = environment("HOME");
     if (home.empty()) {
-        throw SetupError("no keyring: neither HOME nor XDG_CONFIG_HOME is set; name a file with --keyring FILE");
+        throw SetupError("no place for keys: neither HOME nor XDG_CONFIG_HOME is set; name a file with --keyring FILE");
     }
-    return std::filesystem::path(home) / ".config" / "rowlock" / "keyring.json";
+    return std::filesystem::path(home) / ".config" / "rowlock";
+}
+
+std::filesystem::path keyring_path(const Globals& globals) {
+    return globals.keyring.empty() ? configuration_folder() / "keyring.json" : std::filesystem::path(globals.keyring);
 }
 
 namespace {

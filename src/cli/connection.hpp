@@ -14,10 +14,11 @@ namespace rowlock::cli {
 
 /// As whom a command works on the database.
 enum class Access {
-    app,      ///< As rowlock_app: row-level security holds. The schema must be there.
-    auditor,  ///< As rowlock_auditor where the login may, to read all tenants; else as rowlock_app.
-    sealer,   ///< As rowlock_sealer, or not at all.
-    owner,    ///< As the login itself, for the schema. The schema need not be there.
+    app,        ///< As rowlock_app: row-level security holds. The schema must be there.
+    auditor,    ///< As rowlock_auditor where the login may, to read all tenants; else as rowlock_app.
+    log_owner,  ///< As rowlock_owner, who alone may drop entries.
+    sealer,     ///< As rowlock_sealer, or not at all.
+    owner,      ///< As the login itself, for the schema. The schema need not be there.
 };
 
 /// The private server that the options mean; nothing is started.
@@ -30,6 +31,9 @@ enum class Access {
 /// line on stderr says what was made. With --db nothing is installed.
 [[nodiscard]] std::unique_ptr<Database> open_database(const Context& context, Access access,
                                                       std::size_t connections_max = 2);
+
+/// rowlock/ under XDG_CONFIG_HOME, where keys are by default.
+[[nodiscard]] std::filesystem::path configuration_folder();
 
 /// The keyring file that the options mean.
 [[nodiscard]] std::filesystem::path keyring_path(const Globals& globals);

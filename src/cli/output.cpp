@@ -8,10 +8,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <limits>
 #include <numeric>
 
+#include "base/utc_time.hpp"
 #include "json/json.hpp"
 
 namespace rowlock::cli {
@@ -92,18 +92,7 @@ std::string grouped(std::int64_t number) {
 }
 
 std::string utc_time(std::int64_t microseconds) {
-    constexpr std::int64_t per_second = 1000000;
-    std::int64_t seconds = microseconds / per_second;
-    std::int64_t rest = microseconds % per_second;
-    if (rest < 0) {
-        rest += per_second;
-        --seconds;
-    }
-    const std::time_t moment = seconds;
-    std::tm parts{};
-    gmtime_r(&moment, &parts);
-    return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", parts.tm_year + 1900, parts.tm_mon + 1,
-                       parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec, rest);
+    return utc_time_text(microseconds);
 }
 
 Table::Table(std::vector<std::string> heads) : heads_(std::move(heads)) {}

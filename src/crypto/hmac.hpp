@@ -6,6 +6,8 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace rowlock {
 
@@ -47,5 +49,18 @@ void fill_random(std::span<std::byte> bytes);
 void wipe(std::span<std::byte> secret) noexcept;
 /// Overwrites all that the string holds, and empties it.
 void wipe(std::string& secret) noexcept;
+
+/// Wipes what it was given when it goes.
+class Wiped {
+  public:
+    explicit Wiped(std::string text) : text_(std::move(text)) {}
+    Wiped(const Wiped&) = delete;
+    Wiped& operator=(const Wiped&) = delete;
+    ~Wiped() { wipe(text_); }
+    [[nodiscard]] std::string_view view() const { return text_; }
+
+  private:
+    std::string text_;
+};
 
 }  // namespace rowlock

@@ -11,8 +11,10 @@
 #include "cli/line_reader.hpp"
 #include "cli/line_writers.hpp"
 #include "cli/output.hpp"
+#include "cli/trust.hpp"
 #include "rowlock/audit_log.hpp"
 #include "rowlock/error.hpp"
+#include "rowlock/subject_keys.hpp"
 
 namespace rowlock::cli {
 
@@ -30,6 +32,10 @@ AuditEntry entry_of(const AppendOptions& options) {
     entry.action = options.action;
     entry.object = options.object;
     entry.data = options.data;
+    if (options.subject) {
+        SubjectKeys keys(subject_keys_path(options.subject_keys));
+        entry.data = keys.seal(*options.subject, TenantId(*options.tenant), entry);
+    }
     return entry;
 }
 
@@ -169,8 +175,8 @@ Exit append_lines(const Context& context, const AppendOptions& options) {
 }  // namespace
 
 Exit append(const Context& context, const AppendOptions& options) {
-    const bool has_one =
-        options.tenant || options.actor || options.action || options.object || options.data || options.entry_id;
+    const bool has_one = options.tenant || options.actor || options.action || options.object || options.data ||
+                         options.entry_id || options.subject;
     if (options.jsonl) {
         if (has_one) {
             throw InvalidInput("--jsonl takes everything from its lines; leave out --tenant, --actor and the like");

@@ -30,7 +30,14 @@ struct UninstallOptions {
 };
 Exit schema_uninstall(const Context& context, const UninstallOptions& options);
 
-Exit keys_new(const Context& context);
+struct SigningKeyOptions {
+    std::string file;  ///< --signing-key; empty: ROWLOCK_SIGNING_KEY, else the default place.
+    std::string name = "rowlock";
+    bool named = false;  ///< --signing-key was there.
+};
+/// Makes a keyring, or with `named` a signing key.
+Exit keys_new(const Context& context, const SigningKeyOptions& signing);
+Exit keys_public(const Context& context, const SigningKeyOptions& signing);
 Exit keys_list(const Context& context);
 Exit keys_rotate(const Context& context);
 
@@ -41,24 +48,73 @@ struct AppendOptions {
     std::optional<std::string> object;
     std::optional<std::string> data;
     std::optional<std::string> entry_id;
-    std::optional<std::string> jsonl;  ///< A file, or "-".
+    std::optional<std::string> jsonl;    ///< A file, or "-".
+    std::optional<std::string> subject;  ///< Whose key encrypts the data.
+    std::string subject_keys;
     int writers = 1;
     bool skip_bad = false;
 };
 Exit append(const Context& context, const AppendOptions& options);
 
+struct EraseOptions {
+    std::string subject;
+    std::string subject_keys;  ///< A folder; empty: ROWLOCK_SUBJECT_KEYS, else the default place.
+};
+Exit erase(const Context& context, const EraseOptions& options);
+
 struct ListOptions {
     std::string tenant;
+    std::string subject_keys;  ///< Decrypts with them; empty: shows what is stored.
     std::int64_t from = 1;
     std::int64_t limit = 20;
 };
 Exit list(const Context& context, const ListOptions& options);
 
+struct CheckpointOptions {
+    std::string out;
+    std::string signing_key;
+};
+Exit make_checkpoint(const Context& context, const CheckpointOptions& options);
+
+/// A checkpoint to compare with, and whom to believe.
+struct TrustOptions {
+    std::string checkpoint;             ///< A file.
+    std::vector<std::string> pin_keys;  ///< Public keys, or files with one.
+};
+
+struct ResumeOptions {
+    std::string tenant;
+    std::string reason;
+    std::optional<std::string> actor;
+    TrustOptions trust;
+};
+Exit resume(const Context& context, const ResumeOptions& options);
+
+struct RetireEntriesOptions {
+    std::string tenant;
+    std::int64_t through = 0;
+    std::string reason;
+    std::optional<std::string> actor;
+    TrustOptions trust;
+};
+Exit retire_entries(const Context& context, const RetireEntriesOptions& options);
+
+struct ExportCommandOptions {
+    std::string tenant;
+    bool all = false;
+    std::string out;
+    std::string signing_key;
+};
+Exit export_entries(const Context& context, const ExportCommandOptions& options);
+
 struct VerifyCommandOptions {
     std::string tenant;
     bool all = false;
+    std::string bundle;  ///< A file to verify in place of a database; `-` is stdin.
+    TrustOptions trust;
 };
 Exit verify(const Context& context, const VerifyCommandOptions& options);
+Exit verify_bundle_file(const Context& context, const VerifyCommandOptions& options);
 
 struct SealCommandOptions {
     bool once = false;
@@ -177,6 +233,7 @@ Exit bench_quota(const Context& context, const BenchQuotaOptions& options);
 
 struct BenchVerifyOptions {
     std::int64_t entries = 1000000;
+    bool bundle = false;  ///< A bundle, without a database.
 };
 Exit bench_verify(const Context& context, const BenchVerifyOptions& options);
 Exit bench_race(const Context& context);

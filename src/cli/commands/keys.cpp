@@ -3,6 +3,7 @@
 #include "cli/commands/commands.hpp"
 #include "cli/connection.hpp"
 #include "cli/output.hpp"
+#include "cli/trust.hpp"
 #include "rowlock/error.hpp"
 
 namespace rowlock::cli {
@@ -18,6 +19,14 @@ void print_key(const Context& context, std::string_view what, const Keyring& key
     }
 }
 
+void print_public_key(const Context& context, const PublicKey& key, const std::filesystem::path& path) {
+    if (context.globals.json) {
+        print_line(JsonObject().text("signing_key", path.string()).text("public_key", key.text()).str());
+    } else {
+        print_line(key.text());
+    }
+}
+
 void require_file(const Context& context) {
     if (context.globals.keyring_command.empty()) return;
     throw InvalidInput(
@@ -27,13 +36,29 @@ void require_file(const Context& context) {
 
 }  // namespace
 
-Exit keys_new(const Context& context) {
+Exit keys_new(const Context& context, const SigningKeyOptions& signing) {
+    if (signing.named) {
+        const SigningKey key = SigningKey::generate(signing.name);
+        key.create_file(signing_key_path(signing.file));
+        print_public_key(context, key.public_key(), signing_key_path(signing.file));
+        if (!context.globals.json) {
+            print_note(
+                "give this line to whoever checks checkpoints and bundles; keep the file where the database is not");
+        }
+        return Exit::fine;
+    }
     require_file(context);
     const Keyring keyring = Keyring::generate();
     keyring.create_file(keyring_path(context.globals));
     print_key(context, "new key", keyring);
     if (!context.globals.json)
         print_note("keep a copy of the file where the database is not: without it nothing can be verified");
+    return Exit::fine;
+}
+
+Exit keys_public(const Context& context, const SigningKeyOptions& signing) {
+    const std::filesystem::path path = signing_key_path(signing.file);
+    print_public_key(context, SigningKey::load(path).public_key(), path);
     return Exit::fine;
 }
 

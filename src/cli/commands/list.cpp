@@ -8,6 +8,7 @@
 #include "cli/output.hpp"
 #include "rowlock/audit_log.hpp"
 #include "rowlock/sealer.hpp"
+#include "rowlock/subject_keys.hpp"
 
 namespace rowlock::cli {
 
@@ -46,6 +47,13 @@ void tell_staged(const StagedCount& staged) {
                            counted(staged.entries, "entry is", "entries are")));
 }
 
+/// Encrypted data as it was before, where its key is there.
+void decrypt(SubjectKeys& keys, const TenantId& tenant, StoredEntry& entry) {
+    if (!SubjectKeys::is_sealed(entry.data)) return;
+    auto plain = keys.open(tenant, entry);
+    if (plain) entry.data = std::move(plain);
+}
+
 }  // namespace
 
 Exit list(const Context& context, const ListOptions& options) {
@@ -55,11 +63,14 @@ Exit list(const Context& context, const ListOptions& options) {
     std::int64_t next = options.from;
     std::int64_t left = options.limit;
     std::int64_t shown = 0;
+    std::optional<SubjectKeys> keys;
+    if (!options.subject_keys.empty()) keys.emplace(options.subject_keys);
     while (left > 0) {
-        const auto page = database->transact({.tenant = tenant}, [&](Transaction& transaction) {
+        auto page = database->transact({.tenant = tenant}, [&](Transaction& transaction) {
             return AuditLog::list(transaction, next, std::min(left, page_entries));
         });
-        for (const StoredEntry& entry : page) {
+        for (StoredEntry& entry : page) {
+            if (keys) decrypt(*keys, tenant, entry);
             if (context.globals.json) {
                 print_line(as_json(tenant, entry));
             } else {

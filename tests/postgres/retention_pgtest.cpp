@@ -1,0 +1,185 @@
+// Retention on a real log: who may drop what, and what is still found afterwards.
+#include <fmt/core.h>
+#include <gmock/gmock.h>
+
+#include "postgres/audit_fixture.hpp"
+#include "rowlock/checkpoint.hpp"
+#include "rowlock/error.hpp"
+
+namespace rowlock {
+namespace {
+
+using testing::HasSubstr;
+
+class Retention : public AuditTest {
+  protected:
+    Checkpoint checkpoint() {
+        return superuser_.transact({}, [](Transaction& transaction) { return read_checkpoint(transaction); });
+    }
+    RetirementOutcome retire(const Checkpoint& checkpoint, std::int64_t through, const AuditLog& log) {
+        return owner_.transact(of("acme"), [&](Transaction& transaction) {
+            return log.retire(transaction, checkpoint, {.through = through, .reason = "ten years are over"});
+        });
+    }
+    std::int64_t drop(std::int64_t through, std::int64_t entries_max = 1'000'000) {
+        return owner_.transact(of("acme"), [&](Transaction& transaction) {
+            return AuditLog::drop_retired(transaction, through, entries_max);
+        });
+    }
+    std::string refused(const std::function<void()>& body) {
+        try {
+            body();
+        } catch (const ServerError& refusal) {
+            return refusal.sqlstate();
+        }
+        return "not refused";
+    }
+
+    Database owner_{DatabaseOptions{.connection = server_.connection(), .role = "rowlock_owner"}};
+};
+
+TEST_F(Retention, DropsAPrefixThatACheckpointCoversAndLeavesTheRestIntact) {
+    append_many("acme", 30);
+    append_many("globex", 3);
+    const Checkpoint seen = checkpoint();
+    append_many("acme", 5);
+    const RetirementOutcome outcome = retire(seen, 20, log_);
+    ASSERT_TRUE(std::holds_alternative<EntriesRetired>(outcome));
+    EXPECT_EQ(std::get<EntriesRetired>(outcome).seq, 36);
+    EXPECT_EQ(verified("acme"), "intact 36") << "nothing is dropped yet";
+    EXPECT_EQ(drop(20, 7), 7);
+    EXPECT_EQ(verified("acme"), "intact 29") << "half-way";
+    EXPECT_EQ(drop(20, 7), 7);
+    EXPECT_EQ(drop(20, 7), 6);
+    EXPECT_EQ(drop(20, 7), 0);
+    const Verification verification = verify("acme");
+    EXPECT_EQ(told(verification), "intact 16");
+    EXPECT_EQ(verification.retired_through, 20);
+    EXPECT_EQ(verification.retired_by, 36);
+    append_many("acme", 4);
+    EXPECT_EQ(verified("acme"), "intact 20");
+    EXPECT_EQ(verified("globex"), "intact 3");
+    EXPECT_EQ(server_.value("SELECT last_seq FROM rowlock.tenant_seq WHERE tenant_id = 'acme'"), "40");
+}
+
+TEST_F(Retention, RaisesNoAlarmWhereTheKeyWasRotatedInWhatIsGoneAtTheCutAndAfter) {
+    Keyring rotated = keyring_;
+    for (int round = 0; round < 5; ++round) {
+        const AuditLog log(rotated);
+        app_->transact(of("acme"), [&](Transaction& transaction) {
+            const std::vector<TenantEntry> two{{TenantId("acme"), {}}, {TenantId("acme"), {}}};
+            static_cast<void>(log.append_all(transaction, two));
+        });
+        rotated = rotated.rotated();
+    }
+    const AuditLog log(rotated);
+    for (std::int64_t through = 1; through <= 14; ++through) {
+        ASSERT_TRUE(std::holds_alternative<EntriesRetired>(retire(checkpoint(), through, log))) << through;
+        EXPECT_EQ(drop(through), 1);
+        const Verification verification = owner_.transact(
+            of("acme"), [&](Transaction& transaction) { return log.verify(transaction, TenantId("acme")); });
+        ASSERT_EQ(verification.verdict, Verdict::intact) << told(verification);
+        EXPECT_EQ(verification.retired_through, through);
+    }
+}
+
+TEST_F(Retention, RefusesWhatTheCheckpointDoesNotCoverAndALogThatIsNotIntact) {
+    append_many("acme", 10);
+    const Checkpoint seen = checkpoint();
+    append_many("acme", 10);
+    const auto reason = [&](std::int64_t through) {
+        const RetirementOutcome outcome = retire(seen, through, log_);
+        const auto* const against = std::get_if<EntriesNotRetired>(&outcome);
+        return against == nullptr ? std::string("retired") : against->reason;
+    };
+    EXPECT_THAT(reason(11), HasSubstr("covers entries up to 10 only"));
+    EXPECT_THROW(static_cast<void>(retire(seen, 0, log_)), InvalidInput);
+    server_.execute(
+        "ALTER TABLE rowlock.audit_log DISABLE TRIGGER ALL; UPDATE rowlock.audit_log SET actor = 'x' WHERE seq = 15");
+    EXPECT_THAT(reason(5), HasSubstr("not intact"));
+    server_.execute("UPDATE rowlock.audit_log SET actor = 'writer' WHERE seq = 15");
+    EXPECT_EQ(reason(5), "retired");
+    drop(5);
+    EXPECT_THAT(reason(5), HasSubstr("retired already"));
+    EXPECT_EQ(reason(6), "retired");
+}
+
+TEST_F(Retention, DropsNothingThatNoEntryOfTheLogRetires) {
+    append_many("acme", 10);
+    EXPECT_EQ(refused([&] { drop(3); }), "RL007");
+    ASSERT_TRUE(std::holds_alternative<EntriesRetired>(retire(checkpoint(), 3, log_)));
+    EXPECT_EQ(refused([&] { drop(4); }), "RL007");
+    EXPECT_EQ(refused([&] { drop(2); }), "RL007");
+    EXPECT_EQ(drop(3), 3);
+    EXPECT_EQ(drop(3), 0);
+}
+
+TEST_F(Retention, IsForTheOwnerAloneAndForTheTenantThatIsSet) {
+    append_many("acme", 5);
+    ASSERT_TRUE(std::holds_alternative<EntriesRetired>(retire(checkpoint(), 3, log_)));
+    const auto drop_on = [&](Database& database, const TransactionPolicy& policy, const std::string& tenant) {
+        return refused([&] {
+            database.transact(policy, [&](Transaction& transaction) {
+                transaction.execute({"test.drop", "SELECT rowlock.drop_retired_entries($1, 3, 10)"}, {tenant});
+            });
+        });
+    };
+    EXPECT_EQ(drop_on(*app_, of("acme"), "acme"), "42501");
+    for (const char* role : {"rowlock_auditor", "rowlock_sealer", "rowlock_backup"}) {
+        Database other(DatabaseOptions{.connection = server_.connection(), .role = role});
+        EXPECT_EQ(drop_on(other, of("acme"), "acme"), "42501") << role;
+    }
+    EXPECT_EQ(drop_on(owner_, of("globex"), "acme"), "42501");
+    EXPECT_EQ(drop_on(owner_, {}, "acme"), "42501");
+    expect_gapless("acme", 6);
+}
+
+TEST_F(Retention, LeavesEveryOtherDeleteRefused) {
+    append_many("acme", 5);
+    ASSERT_TRUE(std::holds_alternative<EntriesRetired>(retire(checkpoint(), 3, log_)));
+    const auto delete_as = [&](const std::string& role, const std::string& setting) {
+        return refused([&] {
+            superuser_.transact(of("acme"), [&](Transaction& transaction) {
+                transaction.execute_script({"test.delete", (role.empty() ? "" : "SET LOCAL ROLE " + role + ";") +
+                                                               setting +
+                                                               "DELETE FROM rowlock.audit_log WHERE seq <= 3"});
+            });
+        });
+    };
+    EXPECT_EQ(delete_as("", ""), "RL002");
+    EXPECT_EQ(delete_as("rowlock_owner", ""), "RL002");
+    EXPECT_EQ(delete_as("", "SET LOCAL rowlock.retiring = 'yes';"), "RL002") << "the setting alone opens nothing";
+    EXPECT_EQ(delete_as("rowlock_app", "SET LOCAL rowlock.retiring = 'yes';"), "42501");
+    EXPECT_EQ(refused([&] {
+                  owner_.transact(of("acme"), [&](Transaction& transaction) {
+                      EXPECT_EQ(AuditLog::drop_retired(transaction, 3, 1), 1);
+                      transaction.execute_script({"test.delete", "DELETE FROM rowlock.audit_log WHERE seq <= 3"});
+                  });
+              }),
+              "RL002")
+        << "the door is open for one statement only";
+    expect_gapless("acme", 6);
+}
+
+TEST_F(Retention, HoldsNoLockThatAnAppendNeeds) {
+    append_many("acme", 5);
+    ASSERT_TRUE(std::holds_alternative<EntriesRetired>(retire(checkpoint(), 3, log_)));
+    owner_.transact(of("acme"), [&](Transaction& transaction) {
+        EXPECT_EQ(AuditLog::drop_retired(transaction, 3, 10), 3);
+        EXPECT_EQ(said(append_on(*beside_, of("acme", std::chrono::seconds(2)), {})), "appended 7");
+    });
+    EXPECT_EQ(verified("acme"), "intact 4");
+}
+
+TEST_F(Retention, OfARemovedPrefixThatNobodyRetiredIsTampering) {
+    append_many("acme", 10);
+    ASSERT_TRUE(std::holds_alternative<EntriesRetired>(retire(checkpoint(), 3, log_)));
+    drop(3);
+    server_.execute("ALTER TABLE rowlock.audit_log DISABLE TRIGGER ALL; DELETE FROM rowlock.audit_log WHERE seq <= 5");
+    EXPECT_EQ(verified("acme"), "tampered 6, missing 4-5");
+    server_.execute("DELETE FROM rowlock.audit_log WHERE seq = 11");
+    EXPECT_EQ(verified("acme"), "tampered 5, missing 1-5, tail_missing 11");
+}
+
+}  // namespace
+}  // namespace rowlock

@@ -75,12 +75,15 @@ AS $$
       JOIN pg_attribute AS a ON a.attrelid = p_table AND a.attname = c.name
 $$;
 
--- Would row-level security hide rows from rowlock_owner? Then TRUNCATE, which counts them, is refused by the server.
+-- Could row-level security hide rows from rowlock_owner, which counts them before a TRUNCATE? Not under the policy that
+-- track makes; unless there is a restrictive one, too.
 CREATE FUNCTION rowlock.capture_is_blind(p_table regclass) RETURNS boolean
     LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT EXISTS (SELECT FROM pg_class WHERE oid = p_table AND relkind = 'r' AND relrowsecurity)
-       AND NOT EXISTS (SELECT FROM pg_policy WHERE polrelid = p_table AND polname = 'rowlock_capture')
+       AND (NOT EXISTS (SELECT FROM pg_policy WHERE polrelid = p_table AND polname = 'rowlock_capture')
+            OR EXISTS (SELECT FROM pg_policy WHERE polrelid = p_table AND NOT polpermissive AND polcmd IN ('r', '*')
+                                               AND polroles && ARRAY[0, 'rowlock_owner'::regrole]::oid[]))
 $$;
 
 CREATE FUNCTION rowlock.refuse_change_without_tenant(p_table text) RETURNS text
@@ -98,11 +101,12 @@ $$;
 -- o_value, n_value: JSON. Numbers and booleans are JSON's own, all else is a string as PostgreSQL writes it: a json
 -- column too, since a JSON null in it is not NULL, and its \u0000 would have the entry refused.
 CREATE FUNCTION rowlock.capture_columns(p_table regclass, p_masked name[])
-    RETURNS TABLE (name name, is_changed text, is_same text, o_value text, n_value text, o_text text, n_text text,
+    RETURNS TABLE (name name, is_exact boolean, is_changed text, is_same text, o_value text, n_value text, o_text text, n_text text,
                    o_sort text, n_sort text)
     LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT a.attname, format(p.is_changed, a.attname), format(p.sort || ' = ' || replace(p.sort, 'o.', 'n.'), a.attname),
+    SELECT a.attname, k.kind IN ('exact', 'text'), format(p.is_changed, a.attname),
+           format(p.sort || ' = ' || replace(p.sort, 'o.', 'n.'), a.attname),
            format(p.value, quote_literal(to_json(a.attname::text)::text || ':'), 'o.' || quote_ident(a.attname)),
            format(p.value, quote_literal(to_json(a.attname::text)::text || ':'), 'n.' || quote_ident(a.attname)),
            format(p.as_text, a.attname), format(replace(p.as_text, 'o.', 'n.'), a.attname),
@@ -172,13 +176,17 @@ BEGIN
                'n_key', format(list_of, string_agg(n_value, ', ' ORDER BY key_place) FILTER (WHERE is_key)),
                'o_all', format(list_of, string_agg(o_value, ', ' ORDER BY place)),
                'n_all', format(list_of, string_agg(n_value, ', ' ORDER BY place)),
-               'flags', string_agg(is_changed || ' AS c' || place, ', ' ORDER BY place),
-               'any_flag', string_agg('c.c' || place, ' OR ' ORDER BY place),
-               'o_changed', format(list_of, string_agg(format('CASE WHEN c.c%s THEN %s END', place, o_value), ', ' ORDER BY place)),
-               'n_changed', format(list_of, string_agg(format('CASE WHEN c.c%s THEN %s END', place, n_value), ', ' ORDER BY place)))
+               'flags', coalesce(string_agg(is_changed || ' AS c' || place, ', ' ORDER BY place) FILTER (WHERE may_change), ''),
+               'any_flag', coalesce(string_agg('c.c' || place, ' OR ' ORDER BY place) FILTER (WHERE may_change), 'false'),
+               'o_changed', format(list_of, string_agg(format('CASE WHEN c.c%s THEN %s END', place, o_value), ', '
+                                                       ORDER BY place) FILTER (WHERE may_change)),
+               'n_changed', format(list_of, string_agg(format('CASE WHEN c.c%s THEN %s END', place, n_value), ', '
+                                                       ORDER BY place) FILTER (WHERE may_change)))
       INTO parts
       FROM (SELECT c.*, row_number() OVER () AS place, c.name = tenant AS is_tenant, c.name = ANY (key) AS is_key,
-                   array_position(key, c.name) AS key_place
+                   array_position(key, c.name) AS key_place,
+                   -- Paired rows have the same key and tenant; one of them may still be written otherwise, such as 1.0.
+                   NOT c.is_exact OR c.name <> ALL (key || tenant) AS may_change
               FROM rowlock.capture_columns(p_table, masked) AS c
              WHERE c.name <> ALL (excluded) OR c.name = ANY (key) OR c.name = tenant) AS c;
     RETURN parts;
@@ -240,11 +248,15 @@ BEGIN
 END
 $capture$;
 
--- How many rows each tenant has. row_security = off: what row-level security would hide is an error and not left out.
+-- How many rows each tenant has.
 CREATE FUNCTION rowlock.capture_tenants(p_table regclass, p_tenant_sql text) RETURNS TABLE (tenant text, row_count bigint)
-    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET row_security = off
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
+    IF rowlock.capture_is_blind(p_table) THEN
+        RAISE EXCEPTION 'the tracked table % has row-level security that could hide rows from its TRUNCATE''s entries', p_table
+            USING ERRCODE = 'RL007', HINT = 'Run rowlock track for it again, or delete the rows.';
+    END IF;
     RETURN QUERY EXECUTE format('SELECT %s, count(*) FROM %s AS o GROUP BY 1', p_tenant_sql, p_table);
 END
 $$;
@@ -301,7 +313,7 @@ BEGIN
         IF missing IS NOT NULL THEN
             RETURN format('%s has no trigger for %s, or a disabled one', part, missing);
         ELSIF rowlock.capture_is_blind(part) THEN
-            RETURN format('row-level security of %s is new: TRUNCATE is refused', part);
+            RETURN format('row-level security of %s could hide rows: TRUNCATE is refused', part);
         END IF;
     END LOOP;
     RETURN NULL;
@@ -430,7 +442,8 @@ BEGIN
     IF NOT has_schema_privilege('rowlock_owner', home::oid, 'USAGE') THEN
         EXECUTE format('GRANT USAGE ON SCHEMA %s TO rowlock_owner', home);
     END IF;
-    IF rowlock.capture_is_blind(p_part) THEN
+    IF rowlock.capture_is_blind(p_part)
+       AND NOT EXISTS (SELECT FROM pg_policy WHERE polrelid = p_part AND polname = 'rowlock_capture') THEN
         EXECUTE format('CREATE POLICY rowlock_capture ON %s FOR SELECT TO rowlock_owner USING (true)', p_part);
     END IF;
 END
@@ -504,6 +517,18 @@ END
 $$;
 COMMENT ON FUNCTION rowlock.track IS 'Stages an entry for every row of the table that is really changed, from now on';
 
+-- rowlock_owner was let into the schema for the tables that it counts the rows of.
+CREATE FUNCTION rowlock.capture_leave_schema(p_schema regnamespace) RETURNS void
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET client_min_messages = error
+AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_trigger AS g JOIN pg_class AS c ON c.oid = g.tgrelid
+                    WHERE c.relnamespace = p_schema AND g.tgname = 'rowlock_capture_insert') THEN
+        EXECUTE format('REVOKE USAGE ON SCHEMA %s FROM rowlock_owner', p_schema);
+    END IF;
+END
+$$;
+
 -- Takes it all away again; false where the table was not tracked. Lock: ACCESS EXCLUSIVE on the table and its partitions.
 CREATE FUNCTION rowlock.untrack(p_table regclass) RETURNS boolean
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET client_min_messages = warning
@@ -531,6 +556,7 @@ BEGIN
         END IF;
     END LOOP;
     EXECUTE format('DROP FUNCTION IF EXISTS rowlock.%I() CASCADE', 'capture_' || tracked.capture_id);
+    PERFORM rowlock.capture_leave_schema(relnamespace) FROM pg_class WHERE oid = p_table;
     RETURN true;
 END
 $$;
@@ -542,7 +568,7 @@ REVOKE ALL ON FUNCTION rowlock.capture_tree, rowlock.capture_shape, rowlock.capt
     rowlock.capture_numbers, rowlock.capture_is_blind, rowlock.refuse_change_without_tenant, rowlock.capture_columns,
     rowlock.capture_parts, rowlock.capture_sql, rowlock.capture_tenants, rowlock.capture_truncate, rowlock.capture_problem,
     rowlock.capture_objection, rowlock.capture_function_sql, rowlock.capture_attach, rowlock.forget_gone_tables,
-    rowlock.track, rowlock.untrack FROM PUBLIC;
+    rowlock.capture_leave_schema,    rowlock.track, rowlock.untrack FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION rowlock.capture_problem, rowlock.capture_tree, rowlock.capture_shape, rowlock.capture_key,
                           rowlock.capture_is_blind TO rowlock_app, rowlock_auditor;
 

@@ -26,7 +26,7 @@ constexpr Statement list_tables{
     "                t.shown_name) AS name,"
     "       t.tenant_column, t.actor_setting, rowlock.capture_problem(t.table_name),"
     "       (extract(epoch FROM t.tracked_at) * 1000000)::bigint, t.table_name::oid::bigint"
-    "  FROM rowlock.tracked_table AS t ORDER BY name COLLATE \"C\""};
+    "  FROM rowlock.tracked_table AS t ORDER BY 1"};
 constexpr Statement list_columns{
     "capture.list_columns",
     "SELECT t.table_name::oid::bigint, false, c.name FROM rowlock.tracked_table AS t, unnest(t.excluded) AS c (name)"

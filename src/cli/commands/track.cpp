@@ -3,6 +3,7 @@
 #include "cli/commands/commands.hpp"
 #include "cli/connection.hpp"
 #include "cli/output.hpp"
+#include "json/json.hpp"
 #include "rowlock/error.hpp"
 #include "rowlock/schema.hpp"
 
@@ -36,7 +37,7 @@ std::string names(const std::vector<std::string>& columns) {
 
 std::string json_of(const std::vector<std::string>& columns) {
     std::vector<std::string> elements;
-    for (const std::string& column : columns) elements.push_back(JsonObject().text("column", column).str());
+    for (const std::string& column : columns) elements.push_back(quote_json(column));
     return json_array(elements);
 }
 

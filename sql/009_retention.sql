@@ -30,7 +30,7 @@ CREATE OR REPLACE TRIGGER only_grows BEFORE UPDATE OR DELETE OR TRUNCATE ON rowl
 ALTER TABLE rowlock.audit_log ENABLE ALWAYS TRIGGER only_grows;
 
 -- Drops at most p_entries_max entries of the prefix that ends in p_through, oldest first, and returns how many.
--- Throws RL007 unless an entry behind the prefix retires exactly this prefix. Run it until it returns 0: each run is a
+-- Throws RL009 unless an entry behind the prefix retires exactly this prefix. Run it until it returns 0: each run is a
 -- transaction of its own length, and none holds the tenant's state row.
 CREATE FUNCTION rowlock.drop_retired_entries(p_tenant text, p_through bigint, p_entries_max bigint) RETURNS bigint
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
@@ -58,7 +58,7 @@ BEGIN
         AND retirement.data->>'mac' = encode(last.mac, 'hex');
     IF NOT FOUND THEN
         RAISE EXCEPTION 'no entry retires the entries up to % of tenant %', p_through, quote_literal(p_tenant)
-            USING ERRCODE = 'RL007', HINT = 'rowlock retire-entries appends one, and then drops them.';
+            USING ERRCODE = 'RL009', HINT = 'rowlock retire-entries appends one, and then drops them.';
     END IF;
     -- An error undoes the setting with everything else.
     PERFORM set_config('rowlock.retiring', 'yes', true);

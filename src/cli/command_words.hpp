@@ -32,6 +32,8 @@ struct TableWords {
     LifecycleOptions lifecycle;
     QuotaOptions quota;
     ClaimCommandOptions claim;
+    TrackOptions track;
+    BenchTrackOptions bench_track;
     BenchLifecycleOptions bench_lifecycle;
     BenchClaimOptions bench_claim;
     BenchQuotaOptions bench_quota;

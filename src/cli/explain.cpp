@@ -40,7 +40,7 @@ constexpr Advice advices[] = {
     {"55P03", "somebody else holds the lock: try again; pg_blocking_pids() on the server tells who"},
     {"40001", "too many writers at this isolation level: try again, or use READ COMMITTED"},
     {"RL001", "something else than rowlock wrote to this log: look with rowlock verify"},
-    {"RL007", "rowlock retire-entries appends the entry that retires them"},
+    {"RL009", "rowlock retire-entries appends the entry that retires them"},
     {"22P02", "correct the input"},
     {"22003", "correct the input: PostgreSQL can't store a number of that size"},
     {"22P05", "correct the input: PostgreSQL can't store \\u0000"},

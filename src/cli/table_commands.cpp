@@ -16,6 +16,12 @@ constexpr const char* lifecycle_closing_words =
     "catalog. A key of several columns is written 7,2026.\n"
     "--db and --json work here, too: see rowlock --help\n";
 
+constexpr const char* track_closing_words =
+    "rowlock track shop.invoice --tenant-column tenant_id --exclude updated_at --mask iban\n"
+    "The table needs a primary key. Again with other options: they replace the ones before. After ALTER TABLE: run it\n"
+    "again. Columns are named as they are, without quotes.\n"
+    "--db and --json work here, too: see rowlock --help\n";
+
 /// Which tables, columns and words are meant.
 void describe_lifecycle(CLI::App& command, LifecycleOptions& options) {
     command.footer(lifecycle_closing_words);
@@ -145,12 +151,44 @@ void add_claim_commands(CLI::App& app, const Context& context, ClaimCommandOptio
     add("sql", "Print SQL that makes the table of used keys", [&] { return claim_print_sql(context, claim); });
 }
 
+void add_track_commands(CLI::App& app, const Context& context, TrackOptions& options, Chosen& chosen) {
+    CLI::App* const tracking = add_command(app, chosen, "track", "Stage an entry for every changed row of a table",
+                                           [&] { return track_table(context, options); });
+    tracking->footer(track_closing_words);
+    tracking->add_option("--tenant-column", options.table.tenant_column, "Says whose entry it is")
+        ->required()
+        ->type_name("COLUMN");
+    const auto add_columns = [&](const char* option, std::vector<std::string>& columns, const char* what) {
+        tracking->add_option(option, columns, what)->delimiter(',')->allow_extra_args(false)->type_name("COLUMN,…");
+    };
+    add_columns("--exclude", options.table.excluded, "Leave out: a change in these alone leaves no entry");
+    add_columns("--mask", options.table.masked, "Show that it changed, but not the values");
+    tracking
+        ->add_option("--actor-setting", options.table.actor_setting,
+                     "The setting that names who acts. Default: rowlock.actor; not set: the login")
+        ->type_name("NAME");
+    tracking->add_flag("--sql", options.sql, "Print it for a migration, and do nothing");
+    CLI::App* const untracking = add_command(app, chosen, "untrack", "Take the triggers away; entries stay",
+                                             [&] { return untrack_table(context, options); });
+    for (CLI::App* const command : {tracking, untracking}) {
+        command->add_option("table", options.table.table, "As in SQL: shop.invoice, shop.\"Invoice\"")
+            ->required()
+            ->type_name("TABLE");
+        command->add_option("--wait-ms", options.wait_ms, "The longest wait for a lock. Default: 3000")
+            ->check(CLI::Range(1, 86'400'000).description(""))
+            ->type_name("MS");
+    }
+    add_command(app, chosen, "tracked", "The tracked tables; exit code 1 if one has changed since it was tracked",
+                [&] { return list_tracked(context); });
+}
+
 }  // namespace
 
 void add_table_commands(CLI::App& app, const Context& context, TableWords& words, Chosen& chosen) {
     add_lifecycle_commands(app, context, words.lifecycle, chosen);
     add_quota_commands(app, context, words.quota, chosen);
     add_claim_commands(app, context, words.claim, chosen);
+    add_track_commands(app, context, words.track, chosen);
 }
 
 void add_table_benches(CLI::App& bench, const Context& context, TableWords& words, Chosen& chosen) {
@@ -183,6 +221,20 @@ void add_table_benches(CLI::App& bench, const Context& context, TableWords& word
         ->check(CLI::Range(1, 128).description(""))
         ->type_name("N");
     seconds(quotas, words.bench_quota.seconds);
+    BenchTrackOptions& track = words.bench_track;
+    CLI::App* const tracking =
+        add_command(bench, chosen, "track", "Updates of a tracked table against an untracked one",
+                    [&] { return bench_track(context, track); });
+    tracking->add_option("--clients", track.clients, "1 to 128. Default: 16")
+        ->check(CLI::Range(1, 128).description(""))
+        ->type_name("N");
+    tracking->add_option("--rounds", track.rounds, "Each way in turn, 1 to 100 times. Default: 3")
+        ->check(CLI::Range(1, 100).description(""))
+        ->type_name("N");
+    tracking->add_option("--peer-sql", track.peer_sql, "A script that puts a peer's capture on public.peer")
+        ->check(CLI::ExistingFile.description(""))
+        ->type_name("FILE");
+    seconds(tracking, track.seconds);
 }
 
 }  // namespace rowlock::cli

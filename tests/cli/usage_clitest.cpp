@@ -46,6 +46,10 @@ TEST_F(Usage, EveryCommandHasHelpThatNamesItAndNothingIsMade) {
                                   {"bench", "verify"},
                                   {"bench", "claim"},
                                   {"bench", "quota"},
+                                  {"track"},
+                                  {"untrack"},
+                                  {"tracked"},
+                                  {"bench", "track"},
                                   {"bench", "lifecycle"},
                                   {"status"},
                                   {"bench", "race"}}) {

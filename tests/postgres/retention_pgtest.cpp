@@ -106,10 +106,10 @@ TEST_F(Retention, RefusesWhatTheCheckpointDoesNotCoverAndALogThatIsNotIntact) {
 
 TEST_F(Retention, DropsNothingThatNoEntryOfTheLogRetires) {
     append_many("acme", 10);
-    EXPECT_EQ(refused([&] { drop(3); }), "RL007");
+    EXPECT_EQ(refused([&] { drop(3); }), "RL009");
     ASSERT_TRUE(std::holds_alternative<EntriesRetired>(retire(checkpoint(), 3, log_)));
-    EXPECT_EQ(refused([&] { drop(4); }), "RL007");
-    EXPECT_EQ(refused([&] { drop(2); }), "RL007");
+    EXPECT_EQ(refused([&] { drop(4); }), "RL009");
+    EXPECT_EQ(refused([&] { drop(2); }), "RL009");
     EXPECT_EQ(drop(3), 3);
     EXPECT_EQ(drop(3), 0);
 }

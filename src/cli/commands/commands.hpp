@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/context.hpp"
+#include "rowlock/change_capture.hpp"
 #include "rowlock/key_claim.hpp"
 #include "rowlock/quota.hpp"
 
@@ -204,6 +205,23 @@ struct ClaimCommandOptions {
 Exit claim_status(const Context& context, const ClaimCommandOptions& options);
 Exit claim_sweep(const Context& context, const ClaimCommandOptions& options);
 Exit claim_print_sql(const Context& context, const ClaimCommandOptions& options);
+
+struct TrackOptions {
+    TrackedTable table;
+    bool sql = false;  ///< Print it only.
+    int wait_ms = 3000;
+};
+Exit track_table(const Context& context, const TrackOptions& options);
+Exit untrack_table(const Context& context, const TrackOptions& options);
+Exit list_tracked(const Context& context);
+
+struct BenchTrackOptions {
+    int clients = 16;
+    int rounds = 3;
+    double seconds = 3.0;
+    std::string peer_sql;  ///< A file that puts a peer's capture on public.peer.
+};
+Exit bench_track(const Context& context, const BenchTrackOptions& options);
 
 struct BenchAppendOptions {
     std::vector<int> clients;

@@ -13,7 +13,9 @@ test: build
 bench: build
 	./build/rowlock bench append
 	./build/rowlock bench stage
+	./build/rowlock bench track
 	./build/rowlock bench verify
+	./build/rowlock bench verify --bundle
 	./build/rowlock bench claim
 	./build/rowlock bench quota
 	./build/rowlock bench lifecycle

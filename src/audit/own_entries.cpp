@@ -20,10 +20,11 @@ class OwnData {
     [[nodiscard]] std::optional<std::int64_t> number(std::string_view name) const {
         const JsonMember* const member = find(name, JsonKind::number);
         if (member == nullptr) return std::nullopt;
-        const char* const end = member->raw.data() + member->raw.size();
+        const std::string_view digits = member->raw;
         std::int64_t number = 0;
-        const auto read = std::from_chars(member->raw.data(), end, number);
-        return read.ec == std::errc{} && read.ptr == end ? std::optional(number) : std::nullopt;
+        const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+        const bool is_whole = fault == std::errc{} && end == digits.data() + digits.size();
+        return is_whole ? std::optional(number) : std::nullopt;
     }
 
     [[nodiscard]] std::optional<std::string> text(std::string_view name) const {

@@ -17,12 +17,12 @@ namespace rowlock::cli {
 
 namespace {
 
-constexpr int rounds = 3;
-constexpr int many_tenants = 1000;
+constexpr int stage_rounds = 3;
+constexpr int staging_tenants = 1000;
 constexpr double stage_bar = 0.85;
 constexpr double seal_bar = 30000;
 
-constexpr std::string_view sample_data =
+constexpr std::string_view staged_data =
     R"({"invoice":4711,"total":"129.90","currency":"EUR","lines":[{"sku":"A-100","quantity":3},{"sku":"B-7","quantity":1}]})";
 
 constexpr Statement make_table{"bench.tables",
@@ -31,9 +31,9 @@ constexpr Statement make_table{"bench.tables",
                                "    actor text, action text, object text, data json)"};
 constexpr Statement begin{"bench.begin", "BEGIN"};
 constexpr Statement set_tenant{"bench.set_tenant", "SELECT set_config('rowlock.tenant', $1, true)"};
-constexpr Statement plain_insert{"bench.plain_insert",
-                                 "INSERT INTO public.plain_audit (tenant_id, actor, action, object, data)"
-                                 " VALUES ($1, 'ann', 'invoice.paid', 'invoice 4711', $2)"};
+constexpr Statement plain_audit_insert{"bench.plain_insert",
+                                       "INSERT INTO public.plain_audit (tenant_id, actor, action, object, data)"
+                                       " VALUES ($1, 'ann', 'invoice.paid', 'invoice 4711', $2)"};
 constexpr Statement stage{"bench.stage", "SELECT rowlock.stage($1, 'invoice.paid', 'invoice 4711', $2, 'ann')"};
 constexpr Statement commit{"bench.commit", "COMMIT"};
 
@@ -41,7 +41,7 @@ constexpr Statement commit{"bench.commit", "COMMIT"};
 void write_one(Session& session, const Statement& write, const std::string& tenant) {
     session.queue(begin, {});
     session.queue(set_tenant, {tenant});
-    session.queue(write, {tenant, sample_data});
+    session.queue(write, {tenant, staged_data});
     session.queue(commit, {});
     const auto outcome = session.flush();
     if (outcome.failed) throw ServerError(outcome.failed->report, Recovery::give_up);
@@ -55,19 +55,20 @@ class StageBench {
         sessions_.resize(static_cast<std::size_t>(options.clients));
         run_crowd(sessions_.size(), [&](std::size_t i) {
             sessions_[i] = std::make_unique<Session>(scratch_.as_owner(), std::source_location::current());
-            for (const Statement* const write : {&plain_insert, &stage}) write_one(*sessions_[i], *write, "warm-up");
+            for (const Statement* const write : {&plain_audit_insert, &stage})
+                write_one(*sessions_[i], *write, "warm-up");
         });
     }
 
     Exit run() {
         Progress progress(context_.style);
-        for (const int tenants : {1, many_tenants}) {
+        for (const int tenants : {1, staging_tenants}) {
             std::vector<double> plain;
             std::vector<double> staged;
             std::vector<double> ratios;
-            for (int round = 1; round <= rounds; ++round) {
-                progress.show(fmt::format("staging, {} tenants: {} of {}", tenants, round, rounds));
-                plain.push_back(rate(plain_insert, tenants));
+            for (int round = 1; round <= stage_rounds; ++round) {
+                progress.show(fmt::format("staging, {} tenants: {} of {}", tenants, round, stage_rounds));
+                plain.push_back(rate(plain_audit_insert, tenants));
                 staged.push_back(rate(stage, tenants));
                 ratios.push_back(staged.back() / plain.back());
             }
@@ -113,7 +114,7 @@ class StageBench {
         for (const char* const tenant : {"long one", "long two"}) {
             owner_.transact({.tenant = TenantId(tenant), .deadline = std::chrono::minutes(5)},
                             [&](Transaction& transaction) {
-                                transaction.execute(fill, {tenant, sample_data, options_.backlog / 2});
+                                transaction.execute(fill, {tenant, staged_data, options_.backlog / 2});
                             });
         }
         DatabaseOptions as_sealer = scratch_.as_owner();

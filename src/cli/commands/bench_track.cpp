@@ -38,9 +38,9 @@ constexpr Statement update_tracked{"bench.update",
                                    "UPDATE public.tracked SET balance = balance + 1, updated_at = now() WHERE id = $1"};
 constexpr Statement update_peer{"bench.update",
                                 "UPDATE public.peer SET balance = balance + 1, updated_at = now() WHERE id = $1"};
-constexpr Statement count_staged{"bench.count_staged", "SELECT count(*) FROM rowlock.audit_staged"};
+constexpr Statement count_of_staged{"bench.count_of_staged", "SELECT count(*) FROM rowlock.audit_staged"};
 
-struct Way {
+struct UpdatedTable {
     std::string_view name;
     const Statement& update;
     std::vector<double> rates{};
@@ -66,12 +66,12 @@ class TrackBench {
     }
 
     Exit run() {
-        std::vector<Way> ways{{"untracked", update_plain}, {"tracked", update_tracked}};
+        std::vector<UpdatedTable> ways{{"untracked", update_plain}, {"tracked", update_tracked}};
         if (!options_.peer_sql.empty()) ways.push_back({"peer", update_peer});
         Progress progress(context_.style);
         std::int64_t tracked_updates = 0;
         for (int round = 0; round < options_.rounds; ++round) {
-            for (Way& way : ways) {
+            for (UpdatedTable& way : ways) {
                 progress.show(fmt::format("{}, round {} of {}", way.name, round + 1, options_.rounds));
                 way.rates.push_back(rate(way.update, way.name == "tracked" ? &tracked_updates : nullptr));
                 way.ratios.push_back(way.rates.back() / ways.front().rates.back());
@@ -101,16 +101,16 @@ class TrackBench {
     void require_all_staged(std::int64_t updates) {
         const std::int64_t staged = owner_.transact({}, [](Transaction& transaction) {
             transaction.execute({"bench.role", "SET LOCAL ROLE rowlock_auditor"});
-            return transaction.execute(count_staged).only().integer(0);
+            return transaction.execute(count_of_staged).only().integer(0);
         });
         if (staged != updates) {
             throw SetupError(fmt::format("{} updates of the tracked table left {} entries", updates, staged));
         }
     }
 
-    void print(std::vector<Way>& ways) const {
+    void print(std::vector<UpdatedTable>& ways) const {
         Table table({"table", "clients", "updates/s", "× untracked", "bar"});
-        for (Way& way : ways) {
+        for (const UpdatedTable& way : ways) {
             const double ratio = median(way.ratios);
             const std::string bar = way.name == "tracked" ? fmt::format("{:.2f}", track_ratio_least) : "";
             if (context_.globals.json) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -150,6 +151,29 @@ void print_totals(const Context& context, const Sealed& sealed, const StagedCoun
                     counted(sealed.quarantined, "staged entry was", "staged entries were")));
 }
 
+/// Runs `work` in so many threads; this one looks for a signal meanwhile, and tells them to stop.
+void run_sealing_threads(const Context& context, Interruption& interruption, const SealingTotals& totals,
+                         const std::function<void(const std::atomic<bool>&)>& work, std::size_t threads) {
+    std::atomic<bool> stop{false};
+    std::atomic<std::size_t> running{threads};
+    struct Ending {
+        std::atomic<std::size_t>& running;
+        ~Ending() { --running; }
+    };
+    Progress progress(context.style);
+    run_crowd(threads + 1, [&](std::size_t number) {
+        if (number < threads) {
+            const Ending ending{running};
+            return work(stop);
+        }
+        while (running > 0) {
+            if (interruption.has_come()) stop = true;
+            progress.show(fmt::format("sealed {}", counted(totals.sealed().appended, "entry", "entries")));
+            std::this_thread::sleep_for(look_around);
+        }
+    });
+}
+
 }  // namespace
 
 Exit seal(const Context& context, const SealCommandOptions& options) {
@@ -158,27 +182,11 @@ Exit seal(const Context& context, const SealCommandOptions& options) {
     const AuditLog log(open_keyring(context));
     const auto started = Clock::now();
     SealingTotals totals;
-    std::atomic<bool> stop{false};
-    std::atomic<std::size_t> running{threads};
     Interruption interruption;
-    {
-        Progress progress(context.style);
-        if (!options.once) print_note("rowlock: sealing what is staged, until SIGTERM or Ctrl-C");
-        run_crowd(threads + 1, [&](std::size_t number) {
-            if (number < threads) {
-                const struct Ending {
-                    std::atomic<std::size_t>& running;
-                    ~Ending() { --running; }
-                } ending{running};
-                return SealingThread(*database, log, options, totals, stop).run();
-            }
-            while (running > 0) {
-                if (interruption.has_come()) stop = true;
-                progress.show(fmt::format("sealed {}", counted(totals.sealed().appended, "entry", "entries")));
-                std::this_thread::sleep_for(look_around);
-            }
-        });
-    }
+    if (!options.once) print_note("rowlock: sealing what is staged, until SIGTERM or Ctrl-C");
+    run_sealing_threads(
+        context, interruption, totals,
+        [&](const std::atomic<bool>& stop) { SealingThread(*database, log, options, totals, stop).run(); }, threads);
     const StagedCount left = database->transact({}, count_staged);
     print_totals(context, totals.sealed(), left, seconds_since(started));
     return totals.sealed().quarantined > 0 || totals.has_faults() ? Exit::finding : Exit::fine;

@@ -31,6 +31,8 @@ CREATE TABLE rowlock.tracked_table (
 );
 COMMENT ON TABLE rowlock.tracked_table IS 'Tables whose changes are captured, and how; written by rowlock.track alone';
 GRANT SELECT ON rowlock.tracked_table TO rowlock_app, rowlock_auditor, rowlock_sealer, rowlock_backup;
+-- pg_dump reads the last value of every sequence.
+GRANT SELECT ON SEQUENCE rowlock.tracked_table_capture_id_seq TO rowlock_backup;
 
 -- The table itself and, of a partitioned one, everything under it.
 CREATE FUNCTION rowlock.capture_tree(p_table regclass) RETURNS SETOF regclass

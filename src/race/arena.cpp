@@ -125,6 +125,8 @@ Arena::Arena(const Scenario& scenario, ServerWatch& watch)
     if (rows_suffice(scenario) && !query(watch_->session(), others_sql).only().boolean(0)) {
         keep_rows();
         kind_ = ResetKind::rows;
+        // No step makes an index or a table here, so that what a key says of its table stays true.
+        catalog_.by_row = tables_by_row(scenario, catalog_);
     }
 }
 

@@ -1,7 +1,9 @@
 // The part of a database's catalog that says what a statement may touch besides the tables that it names.
 #pragma once
 
+#include <cstddef>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -11,6 +13,13 @@
 
 namespace rowlock::race {
 
+/// A primary key of one column that is the table's only unique or exclusion constraint.
+struct RowKey {
+    std::string type;       ///< A whole number, text under a deterministic collation, or uuid.
+    std::size_t place = 0;  ///< Of the column, counted from 1.
+    std::string column{};
+};
+
 struct Relation {
     ResourceId id = 0;
     std::string name{};
@@ -19,6 +28,7 @@ struct Relation {
     std::set<ResourceId> foreign_keys{};
     /// Code that a use of the relation may run: triggers, rules, views, defaults, checks, policies.
     std::string code{};
+    std::optional<RowKey> row_key{};
 };
 
 struct Catalog {
@@ -26,7 +36,8 @@ struct Catalog {
     std::map<std::uint64_t, ResourceId> ids{};  ///< By oid.
     std::multimap<std::string, ResourceId, std::less<>> relations_by_name{};
     std::multimap<std::string, std::string, std::less<>> functions_by_name{};  ///< Name to source text.
-    bool has_deferrable = false;                                               ///< A COMMIT may still check something.
+    std::set<ResourceId> by_row{};   ///< Tables of which each row is a resource of its own.
+    bool has_deferrable = false;     ///< A COMMIT may still check something.
     bool runs_unnamed_code = false;  ///< Operators, casts, aggregates, domains: code that no word names.
 
     void add_relation(Relation relation);

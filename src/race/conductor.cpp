@@ -23,10 +23,8 @@ constexpr microseconds patience_max{5'000};
 constexpr std::size_t wakes_max = 256;
 /// Beyond it a machine is too slow for deadlocks to be explored on it.
 constexpr milliseconds deadlock_timeout_max{640};
-/// The detector answers at once when its time has come; past this its timer had gone off too early.
-constexpr milliseconds detector_wait_max{1'000};
-/// A time-out that is to run out does so within this.
-constexpr milliseconds timeout_wait_max{1'000};
+/// A detector or a time-out whose time has come answers at once; past this it had gone off too early.
+constexpr milliseconds timer_wait_max{1'000};
 constexpr milliseconds exit_wait_max{5'000};
 /// A signal to a process that sleeps in a queue is answered at once.
 constexpr milliseconds signal_wait_max{50};
@@ -63,10 +61,17 @@ void Conductor::make_players() {
 /// A wait is seen, and its backend stopped, before its deadlock detector can run: the detector is a move of its own.
 /// Where the machine was too slow for that, whom it failed is chance, and the execution is void.
 void Conductor::require_in_time() {
-    if (!options_.may_stop_backends || Clock::now() - seen_running_ < options_.deadlock_timeout) return;
+    const bool was_seen = Clock::now() - seen_running_ < options_.deadlock_timeout;
+    if (was_seen || waiters_.empty() || !options_.may_stop_backends) return;
     was_late_ = true;
     throw StageFault(
         fmt::format("the machine is too slow to see a wait within {} ms", options_.deadlock_timeout.count()));
+}
+
+/// It may have waited and been failed since it was last seen, and be at what its handler does about that.
+void Conductor::note_running(Clock::time_point when, bool waits_out) {
+    if (!waits_out) require_in_time();
+    seen_running_ = when;
 }
 
 /// With new sessions: the time-out is set when they connect, and one of the old has an answer that nobody took.
@@ -175,10 +180,9 @@ std::vector<std::size_t> Conductor::sessions_of(const std::vector<int>& pids, bo
 /// A session that waits is stopped, where that is allowed.
 void Conductor::begin_wait(std::size_t session, std::vector<HeldLock> locks, std::vector<std::size_t> blocked_by) {
     Player& player = *players_[session];
-    const Clock::time_point now = Clock::now();
     if (options_.may_stop_backends) stop_process(player.pid());
     player.note_waiting(std::move(locks));
-    waiters_.push_back({session, now, std::move(blocked_by)});
+    waiters_.push_back({session, Clock::now(), std::move(blocked_by)});
 }
 
 /// Follows one session until its step is over or is known to wait. Nobody else runs meanwhile, so a wait for a session
@@ -194,18 +198,17 @@ StepReport Conductor::settle(std::size_t session, bool woken, bool waits_out) {
         }
         const AsyncSession* const link[] = {&player.link()};
         if (wait_for_any(link, patience)) {
-            if (!waits_out && !waiters_.empty()) require_in_time();
-            seen_running_ = Clock::now();
+            note_running(Clock::now(), waits_out);
             player.advance();
             continue;
         }
         patience = std::min(patience * 2, patience_max);
-        if (waits_out && Clock::now() - started < timeout_wait_max) continue;
+        if (waits_out && Clock::now() - started < timer_wait_max) continue;
         const Clock::time_point looked_at = Clock::now();
         BackendView view = watch_.view(player.pid(), arena_->catalog());
-        if (view.blocked_by.empty()) seen_running_ = looked_at;
+        if (view.blocked_by.empty()) note_running(looked_at, waits_out);
         bool others = false;
-        const std::vector<std::size_t> blocked_by = sessions_of(view.blocked_by, others);
+        const auto blocked_by = sessions_of(view.blocked_by, others);
         const bool has_waited = Clock::now() - started > options_.others_wait_max;
         if (!view.blocked_by.empty() && (!others || has_waited)) {
             begin_wait(session, std::move(view.locks), blocked_by);
@@ -310,10 +313,9 @@ void Conductor::wake_the_freed(Event& event) {
 /// Source: PostgreSQL's src/backend/storage/lmgr/proc.c, ProcSleep
 StepReport Conductor::run_deadlock_check(std::size_t session) {
     Player& player = *players_[session];
-    const Waiter before = *waiter(session);
-    std::this_thread::sleep_until(before.since + options_.deadlock_timeout + milliseconds(1));
+    std::this_thread::sleep_until(waiter(session)->since + options_.deadlock_timeout + milliseconds(1));
     if (options_.may_stop_backends) resume_process(player.pid());
-    const auto give_up_at = Clock::now() + detector_wait_max;
+    const auto give_up_at = Clock::now() + timer_wait_max;
     const AsyncSession* const link[] = {&player.link()};
     while (!wait_for_any(link, milliseconds(1))) {
         // A cycle that only the order of a queue closes is opened by changing that order: then nobody fails, and it
@@ -354,12 +356,12 @@ Event Conductor::perform(const Move& move) {
     wake_the_freed(event);
     for (const StepReport& report : event.reports) event.footprint.unite(report.footprint);
     if (move.kind == Move::Kind::deadlock_check) event.footprint.everything = true;
-    event.violated = referee_->broken(Referee::Which::always);
+    referee_->look_after(event);
     return event;
 }
 
 std::vector<std::string> Conductor::look() {
-    return referee_->broken(Referee::Which::all);
+    return referee_->broken();
 }
 
 std::vector<LockLine> Conductor::held_locks() {
@@ -388,9 +390,8 @@ Ending Conductor::finish() {
     }
     for (const auto& player : players_) {
         // What a session left open is undone, as by an application that goes away.
-        if (player->has_link() && waiter(player->index()) == nullptr && player->link().in_transaction()) {
-            if (waiters_.empty()) player->run_aside("ROLLBACK");
-        }
+        const bool is_open = player->has_link() && player->link().in_transaction();
+        if (is_open && waiters_.empty()) player->run_aside("ROLLBACK");
     }
     referee_->note_end(ending);
     return ending;

@@ -57,6 +57,7 @@ class Conductor : public Stage {
     void make_players();
     void prepare_players();
     void require_in_time();
+    void note_running(Clock::time_point when, bool waits_out);
     void be_more_patient();
     void release_waiters();
     StepReport settle(std::size_t session, bool woken, bool waits_out = false);

@@ -86,6 +86,12 @@ bool Footprint::empty() const {
            released.empty();
 }
 
+void Footprint::add_locks(ResourceId table, ResourceId rows, LockModes modes) {
+    constexpr LockModes of_rows = any_row_lock | key_insert;
+    locks.add(table, static_cast<LockModes>(modes & ~of_rows));
+    locks.add(rows, static_cast<LockModes>(modes & of_rows));
+}
+
 void Footprint::unite(const Footprint& other) {
     everything = everything || other.everything;
     reads_everything = reads_everything || other.reads_everything;

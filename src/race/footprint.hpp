@@ -76,6 +76,9 @@ struct Footprint {
     ResourceSet released{};
 
     [[nodiscard]] bool empty() const;
+    /// Modes of tables are the table's; those of rows and "inserts a key" belong to `rows`, which may be the table,
+    /// too.
+    void add_locks(ResourceId table, ResourceId rows, LockModes modes);
     /// An event is its step and every step that it wakes.
     void unite(const Footprint& other);
     bool operator==(const Footprint&) const = default;

@@ -65,9 +65,10 @@ void FootprintTracker::add_relation_lock(const Analysis& analysis, const HeldLoc
     using namespace lock_mode;
     const auto relation = catalog_->relations.find(lock.resource);
     if (relation == catalog_->relations.end()) return;  // an index, a catalog, a toast table
+    const ResourceId rows = rows_of(lock.resource, analysis, *catalog_);
     LockModes modes = lock.modes;
     if ((modes & row_exclusive) != 0) {
-        footprint.writes.add(lock.resource);
+        footprint.writes.add(rows);
         // The server shows sequences at once, to everybody.
         if (relation->second.is_sequence) footprint.published.add(lock.resource);
         modes = static_cast<LockModes>(modes | (analysis.only_inserts ? key_insert : any_row_update | key_insert));
@@ -82,8 +83,8 @@ void FootprintTracker::add_relation_lock(const Analysis& analysis, const HeldLoc
         }
     }
     const bool inserted_only = analysis.inserted_only == lock.resource && (modes & row_share) == 0;
-    if (!inserted_only) footprint.reads.add(lock.resource);
-    footprint.locks.add(lock.resource, modes);
+    if (!inserted_only) footprint.reads.add(rows);
+    footprint.add_locks(lock.resource, rows, modes);
 }
 
 void FootprintTracker::add_end_of_transaction(bool committed, Footprint& footprint) {
@@ -100,7 +101,8 @@ Footprint FootprintTracker::take(const StatementFacts& facts) {
     const Analysis& analysis = *facts.analysis;
     Footprint footprint;
     const bool begins = std::ranges::find(analysis.statements, StatementKind::begin) != analysis.statements.end();
-    footprint.everything = analysis.everything || (begins && reads_surroundings_);
+    footprint.everything =
+        analysis.everything || (begins && reads_surroundings_) || meets_every_row(analysis, *catalog_);
     if (facts.was_in_failed_transaction && !is_plain_end(analysis)) {
         // Refused with 25P02 unless it is a ROLLBACK TO, which gives back nothing that the failure had not.
         footprint.everything = footprint.everything || !facts.failed;

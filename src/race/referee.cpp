@@ -1,5 +1,8 @@
 #include "race/referee.hpp"
 
+#include <algorithm>
+
+#include "race/statement_analysis.hpp"
 #include "rowlock/error.hpp"
 
 namespace rowlock::race {
@@ -8,6 +11,17 @@ namespace {
 
 /// An invariant's query waits no longer for a lock than these milliseconds.
 constexpr std::string_view limit_lock_wait = "SET lock_timeout = 200";
+
+/// Written, as it were, by every event whose change an `invariant always` sees.
+constexpr ResourceId seen_states = 2;
+
+std::string text_of_always(const Scenario& scenario) {
+    std::string text;
+    for (const Invariant& invariant : scenario.invariants) {
+        if (invariant.always) text += invariant.sql + "\n";
+    }
+    return text;
+}
 
 Statement invariant_statement(const Invariant& invariant) {
     return {"race.invariant", invariant.sql};
@@ -25,6 +39,24 @@ void read_rows(const Rows& rows, InvariantAnswer& answer) {
 }
 
 }  // namespace
+
+Referee::Referee(const Scenario& scenario, ServerWatch& watch, Arena& arena)
+    : scenario_(&scenario),
+      watch_(&watch),
+      arena_(&arena),
+      always_reach_(reach_of(text_of_always(scenario), arena.catalog())),
+      looks_always_(std::ranges::any_of(scenario.invariants, &Invariant::always)) {}
+
+void Referee::look_after(Event& event) {
+    if (!looks_always_) return;
+    const bool sees_all = always_reach_.unbounded || reads_surroundings(always_reach_);
+    const bool is_seen = std::ranges::any_of(event.footprint.published.entries(), [&](const auto& entry) {
+        return always_reach_.named.contains(entry.resource);
+    });
+    event.footprint.everything = event.footprint.everything || sees_all;
+    if (is_seen) event.footprint.writes.add(seen_states);
+    event.violated = broken(Which::always);
+}
 
 InvariantAnswer Referee::ask(std::size_t index) {
     InvariantAnswer answer;

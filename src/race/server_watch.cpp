@@ -46,8 +46,20 @@ constexpr Statement relations_sql{
     "    pg_get_expr(i.indpred, i.indrelid)), E'\\n') FROM pg_index i WHERE i.indrelid = c.oid),"
     "   (SELECT string_agg(k.relname, E'\\n') FROM pg_inherits h JOIN pg_class k ON k.oid = h.inhrelid"
     "    WHERE h.inhparent = c.oid)),"
-    " format('%I.%I', c.relnamespace::regnamespace, c.relname)"
-    " FROM pg_class c WHERE c.oid >= 16384 AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')"
+    " format('%I.%I', c.relnamespace::regnamespace, c.relname),"
+    " k.type, k.place, k.name"
+    " FROM pg_class c LEFT JOIN LATERAL ("
+    "   SELECT t.typname AS type, a.attname AS name, (SELECT count(*) FROM pg_attribute b WHERE b.attrelid = c.oid"
+    "    AND b.attnum BETWEEN 1 AND a.attnum AND NOT b.attisdropped) AS place"
+    "   FROM pg_index i JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0]"
+    "   JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_collation l ON l.oid = a.attcollation"
+    "   WHERE i.indrelid = c.oid AND i.indisprimary AND i.indimmediate AND i.indnkeyatts = 1 AND c.relkind = 'r'"
+    "    AND t.oid IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'text'::regtype, 'uuid'::regtype)"
+    "    AND a.attgenerated = '' AND coalesce(l.collisdeterministic, true)"
+    "    AND NOT EXISTS (SELECT FROM pg_index o WHERE o.indrelid = c.oid AND o.indexrelid <> i.indexrelid"
+    "     AND (o.indisunique OR o.indisexclusion))"
+    "    AND NOT EXISTS (SELECT FROM pg_inherits h WHERE c.oid IN (h.inhrelid, h.inhparent))) k ON true"
+    " WHERE c.oid >= 16384 AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')"
     " AND c.relpersistence <> 't' AND c.relnamespace <> 'pg_toast'::regnamespace ORDER BY c.oid"};
 
 constexpr Statement functions_sql{
@@ -180,7 +192,11 @@ Catalog read_catalog(Session& session) {
     }
     for (const Row row : relations) {
         Relation relation{
-            relation_id(row.text(5)), std::string(row.text(1)), row.boolean(2), {}, std::string(row.text(4))};
+            relation_id(row.text(5)), std::string(row.text(1)), row.boolean(2), {}, std::string(row.text(4)), {}};
+        if (!row.is_null(6)) {
+            relation.row_key = {std::string(row.text(6)), static_cast<std::size_t>(row.integer(7)),
+                                std::string(row.text(8))};
+        }
         for (const int oid : numbers_in(row.text(3))) {
             const auto other = catalog.ids.find(static_cast<std::uint64_t>(oid));
             if (other != catalog.ids.end()) relation.foreign_keys.insert(other->second);

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "race/sql_tokens.hpp"
+#include "race/step_program.hpp"
 
 namespace rowlock::race {
 
@@ -150,6 +151,21 @@ bool locks_by_text_alone(const Analysis& analysis) {
            !has_any(reach, working_words);
 }
 
+/// A step's text with a key in the place of each variable, which is not known before it runs.
+std::string with_sample_keys(std::string_view sql, const RowKey& key) {
+    Variables samples;
+    const std::string sample = key.type == "uuid" ? "00000000-0000-0000-0000-000000000000" : "1";
+    for (const VariableUse& use : variable_uses(sql)) samples.insert_or_assign(use.name, sample);
+    std::string unset;
+    return substitute(sql, samples, unset);
+}
+
+bool goes_by_row(std::string_view sql, const Reach& reach, const Catalog& catalog) {
+    if (reach.named.size() != 1) return false;
+    const Relation& relation = catalog.relations.at(reach.named.begin()->first);
+    return relation.row_key && analyse(with_sample_keys(sql, *relation.row_key), catalog).row;
+}
+
 }  // namespace
 
 StatementKind kind_of_statement(std::string_view statement) {
@@ -194,7 +210,46 @@ Analysis analyse(std::string_view text, const Catalog& catalog) {
     analysis.only_inserts = !reach.words.contains("update") && !reach.words.contains("delete") &&
                             !reach.words.contains("merge") && !reach.unbounded && reach.by_foreign_key.empty();
     analysis.has_fixed_locks = locks_by_text_alone(analysis);
+    if (analysis.has_fixed_locks) analysis.row = row_access(statements[0], reach, catalog);
     return analysis;
+}
+
+ResourceId rows_of(ResourceId table, const Analysis& analysis, const Catalog& catalog) {
+    return analysis.row && analysis.row->table == table && catalog.by_row.contains(table) ? analysis.row->row : table;
+}
+
+bool meets_every_row(const Analysis& analysis, const Catalog& catalog) {
+    if (analysis.row) return false;
+    return std::ranges::any_of(catalog.by_row, [&](ResourceId table) {
+        const Reach& reach = analysis.reach;
+        return reach.unbounded || reach.named.contains(table) || reach.by_foreign_key.contains(table);
+    });
+}
+
+std::set<ResourceId> tables_by_row(const Scenario& scenario, const Catalog& catalog) {
+    std::set<ResourceId> tables;
+    for (const auto& [id, relation] : catalog.relations) {
+        if (relation.row_key) tables.insert(id);
+    }
+    const auto leave_out = [&](const Reach& reach) {
+        if (reach.unbounded) tables.clear();
+        std::erase_if(tables,
+                      [&](ResourceId id) { return reach.named.contains(id) || reach.by_foreign_key.contains(id); });
+    };
+    for (const Invariant& invariant : scenario.invariants) {
+        if (invariant.always) leave_out(reach_of(invariant.sql, catalog));
+    }
+    for (const SessionScript& session : scenario.sessions) {
+        leave_out(reach_of(session.setup, catalog));
+        for (const Step& step : session.steps) {
+            for (const Instruction& instruction : step.program) {
+                if (instruction.kind != Instruction::Kind::send) continue;
+                const Reach reach = reach_of(instruction.text, catalog);
+                if (!goes_by_row(instruction.text, reach, catalog)) leave_out(reach);
+            }
+        }
+    }
+    return tables;
 }
 
 bool changes_more_than_rows(std::string_view text) {

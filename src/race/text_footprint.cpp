@@ -37,10 +37,11 @@ Footprint footprint_by_text(const Analysis& analysis, const Catalog& catalog) {
     if (reach.words.contains("for")) modes |= row_share | any_row_lock;
     if (reach.words.contains("lock")) modes |= access_exclusive;
     const auto add = [&](ResourceId id) {
-        footprint.reads.add(id);
-        footprint.locks.add(id, modes);
+        const ResourceId rows = rows_of(id, analysis, catalog);
+        footprint.reads.add(rows);
+        footprint.add_locks(id, rows, modes);
         if (!may_write) return;
-        footprint.writes.add(id);
+        footprint.writes.add(rows);
         const auto relation = catalog.relations.find(id);
         if (relation != catalog.relations.end() && relation->second.is_sequence) footprint.published.add(id);
     };

@@ -24,9 +24,10 @@ constexpr std::string_view handler_function = R"(
 
 class ScenarioWriter {
   public:
-    explicit ScenarioWriter(unsigned seed) : dice_(seed) {}
+    ScenarioWriter(unsigned seed, bool by_row) : dice_(seed), by_row_(by_row) {}
 
     std::string write() {
+        if (by_row_) return write_by_row();
         has_tag_ = one_in(2);
         has_trigger_ = one_in(3);
         std::string text = setup();
@@ -37,6 +38,17 @@ class ScenarioWriter {
     }
 
   private:
+    std::string write_by_row() {
+        std::string text =
+            "setup {\n    CREATE TABLE one(id int PRIMARY KEY, n int NOT NULL);\n"
+            "    CREATE TABLE two(n int NOT NULL, id text PRIMARY KEY);\n    CREATE TABLE log(what text);\n"
+            "    INSERT INTO one VALUES (1, 10), (2, 20);\n    INSERT INTO two VALUES (10, '1'), (20, '2');\n}\n";
+        const int sessions = one_in(3) ? 3 : 2;
+        statements_max_ = sessions == 3 ? 2 : 3;
+        for (int number = 0; number < sessions; ++number) text += session(number);
+        return text;
+    }
+
     /// Of the engine alone, not of a distribution, whose numbers differ from library to library.
     int pick(int below) { return static_cast<int>(dice_() % static_cast<unsigned>(below)); }
     bool one_in(int count) { return pick(count) == 0; }
@@ -119,6 +131,34 @@ class ScenarioWriter {
         }
     }
 
+    /// Whatever names its row by the key; now and then a look at another table.
+    std::string of_one_row(int session, int id) {
+        constexpr std::array<std::string_view, 5> modes{"", "FOR UPDATE", "FOR NO KEY UPDATE", "FOR SHARE",
+                                                        "FOR KEY SHARE"};
+        const bool is_one = one_in(2);
+        const std::string_view table = is_one ? "one" : "two";
+        const std::string key = is_one && one_in(3) ? fmt::format("{}", id) : fmt::format("'{}'", id);
+        switch (pick(9)) {
+            case 0:
+            case 1:
+                return fmt::format("SELECT n FROM {} WHERE id = {} {}", table, key, any(modes));
+            case 2:
+            case 3:
+                return fmt::format("UPDATE {} SET n = n * 2 + {} WHERE id = {} RETURNING n", table, session, key);
+            case 4:
+                return fmt::format("UPDATE {} SET n = 1 / (n - {}) WHERE id = {} AND n > 3", table, 10 + session, key);
+            case 5:
+                return fmt::format("DELETE FROM {} WHERE id = {}", table, key);
+            case 6:
+                return fmt::format("INSERT INTO {} (id, n) VALUES ({}, {})", table, key, session);
+            case 7:
+                return fmt::format("INSERT INTO {} (n, id) VALUES ({}, {}) ON CONFLICT (id) DO {}", table, session, key,
+                                   one_in(2) ? "NOTHING" : "UPDATE SET n = excluded.n + 7");
+            default:
+                return fmt::format("INSERT INTO log SELECT '{} ' || count(*) FROM log", session);
+        }
+    }
+
     std::string other(int session) {
         constexpr std::array<std::string_view, 5> modes{"ACCESS SHARE", "ROW EXCLUSIVE", "SHARE", "EXCLUSIVE",
                                                         "ACCESS EXCLUSIVE"};
@@ -146,6 +186,7 @@ class ScenarioWriter {
 
     std::string statement(int session) {
         const int id = 1 + pick(3);
+        if (by_row_) return of_one_row(session, id);
         const int kind = pick(10);
         if (kind < 3) return reading(id);
         if (kind < 8) return writing(session, id);
@@ -174,14 +215,15 @@ class ScenarioWriter {
             for (int i = 0; i < count; ++i) add(statement(number));
             return text;
         }
-        const bool apart = !one_in(3);
+        const bool apart = by_row_ || !one_in(3);
         std::string first(begin());
         if (apart) add(std::exchange(first, ""));
         const bool has_savepoint = one_in(5);
         for (int i = 0; i < count; ++i) {
             const std::string prefix = first.empty() ? "" : std::exchange(first, "") + "; ";
             const std::string sql = statement(number);
-            add(prefix + (has_savepoint && i == 0 ? "SAVEPOINT s; " + sql : sql));
+            if (has_savepoint && i == 0 && by_row_) add("SAVEPOINT s");
+            add(prefix + (has_savepoint && i == 0 && !by_row_ ? "SAVEPOINT s; " + sql : sql));
             if (has_savepoint && i == 0) add("ROLLBACK TO s");
         }
         if (one_in(9)) {
@@ -193,6 +235,7 @@ class ScenarioWriter {
     }
 
     std::mt19937 dice_;
+    bool by_row_;
     bool has_tag_ = false;
     bool has_trigger_ = false;
     int statements_max_ = 3;
@@ -201,7 +244,11 @@ class ScenarioWriter {
 }  // namespace
 
 std::string random_scenario(unsigned seed) {
-    return ScenarioWriter(seed).write();
+    return ScenarioWriter(seed, false).write();
+}
+
+std::string random_row_scenario(unsigned seed) {
+    return ScenarioWriter(seed, true).write();
 }
 
 }  // namespace rowlock::race::test

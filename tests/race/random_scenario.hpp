@@ -9,4 +9,7 @@ namespace rowlock::race::test {
 /// lock modes, isolation levels, rollbacks, savepoints, failing steps, time-outs, two and three sessions.
 [[nodiscard]] std::string random_scenario(unsigned seed);
 
+/// The same, of statements that name their row by its key.
+[[nodiscard]] std::string random_row_scenario(unsigned seed);
+
 }  // namespace rowlock::race::test

@@ -13,7 +13,7 @@ namespace {
 /// So many by default; ROWLOCK_RANDOM_SCENARIOS asks for more, ROWLOCK_RANDOM_FROM for other seeds.
 constexpr int scenarios_default = 12;
 
-TEST(RandomScenarios, LoseNoOutcomeToTheReduction) {
+void compare(std::string (*write)(unsigned)) {
     const int count = rowlock::test::number_from("ROWLOCK_RANDOM_SCENARIOS", scenarios_default);
     const int first = rowlock::test::number_from("ROWLOCK_RANDOM_FROM", 0);
     const ThrowawayCluster cluster;
@@ -21,7 +21,7 @@ TEST(RandomScenarios, LoseNoOutcomeToTheReduction) {
     std::size_t reduced = 0;
     int whole = 0;
     for (int seed = first; seed < first + count; ++seed) {
-        const std::string text = random_scenario(static_cast<unsigned>(seed));
+        const std::string text = write(static_cast<unsigned>(seed));
         ComparisonOptions options;
         options.executions_max = 300;
         options.all_orders = seed % 4 == 0;
@@ -37,6 +37,13 @@ TEST(RandomScenarios, LoseNoOutcomeToTheReduction) {
         "seeds {} to {}: {} scenarios compared whole, {} in part; of the whole ones {} executions, {} with"
         " reduction\n",
         first, first + count - 1, whole, count - whole, all, reduced);
+}
+
+TEST(RandomScenarios, LoseNoOutcomeToTheReduction) {
+    compare(random_scenario);
+}
+TEST(RandomScenarios, OfSingleRowsLoseNoOutcomeToTheReduction) {
+    compare(random_row_scenario);
 }
 
 }  // namespace

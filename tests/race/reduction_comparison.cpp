@@ -22,6 +22,9 @@ std::string outcome_by_name(const Scenario& scenario, const Execution& execution
     std::ranges::sort(order, {}, [&](std::size_t session) { return scenario.sessions[session].name; });
     std::string text =
         std::string(execution.ending.kind == Ending::Kind::stuck ? "stuck\n" : "") + execution.ending.final_state;
+    std::set<std::string> violated;
+    for (const Event& event : execution.events) violated.insert(event.violated.begin(), event.violated.end());
+    for (const std::string& name : violated) text += "-- violated at some time: " + name + "\n";
     for (const std::size_t session : order) {
         text += "-- " + scenario.sessions[session].name + "\n";
         for (const Event& event : execution.events) {

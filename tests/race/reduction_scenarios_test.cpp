@@ -1,21 +1,9 @@
 // Every claim of the dependency relation as a scenario on a real server: with the reduction, and with the sessions in
 // every order, the end states and what each session saw are those of all interleavings.
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
-#include <span>
-
-#include "race/reduction_comparison.hpp"
-#include "race/throwaway_cluster.hpp"
+#include "race/reduction_claims.hpp"
 
 namespace rowlock::race::test {
 namespace {
-
-struct Claim {
-    std::string_view name;
-    std::size_t outcomes_min;  ///< Fewer would mean that the scenario shows nothing.
-    std::string_view text;
-};
 
 constexpr Claim locks[] = {
     {"LOCK TABLE waits for a plain read, and a plain read for LOCK TABLE", 2, R"(
@@ -311,26 +299,6 @@ setup { CREATE TABLE t(id int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 0); 
 session a on_error retry 2 step b { BEGIN ISOLATION LEVEL REPEATABLE READ } step r { SELECT n FROM t \gset } step w { UPDATE t SET n = :n + 1 } step c { COMMIT }
 session z step b { BEGIN } step w { UPDATE t SET n = n + 1 } step c { COMMIT }
 )"},
-};
-
-class Reduction : public testing::Test {
-  protected:
-    void compare(std::span<const Claim> claims) {
-        for (const Claim& claim : claims) {
-            const Scenario scenario = parse_scenario(claim.text, claim.name);
-            ComparisonOptions options;
-            if (!scenario.isolations.empty()) options.isolation = scenario.isolations.front();
-            const Comparison comparison = compare_reduction(scenario, cluster_.connection(), options);
-            EXPECT_EQ(comparison.difference, "") << claim.name;
-            EXPECT_TRUE(comparison.whole) << claim.name;
-            EXPECT_GE(comparison.outcomes.size(), claim.outcomes_min) << claim.name;
-            EXPECT_LE(comparison.reduced_max, comparison.all) << claim.name;
-            fmt::print("{:5} {:4} {:3}  {}\n", comparison.all, comparison.reduced_max, comparison.outcomes.size(),
-                       claim.name);
-        }
-    }
-
-    ThrowawayCluster cluster_;
 };
 
 TEST_F(Reduction, KeepsTheOutcomesOfLocks) {

@@ -9,6 +9,7 @@
 #include "rowlock/database.hpp"
 #include "rowlock/error.hpp"
 #include "server/private_server.hpp"
+#include "support/environment.hpp"
 
 namespace rowlock::test {
 namespace {
@@ -140,11 +141,7 @@ class KilledSealers : public CommandTest {
 
 TEST_F(KilledSealers, SealEachRowOnceInTheOrderOfItsTransactionGaplessAndIntact) {
     // Two sealers are killed in each; fewer in a build that looks for bugs in each step, and starts slowly.
-#ifdef NDEBUG
-    constexpr int rounds = 100;
-#else
-    constexpr int rounds = 20;
-#endif
+    const int rounds = full_or(100, 20);
     constexpr int server_kills = 4;
     std::atomic<bool> stop{false};
     std::atomic<int> told{0};

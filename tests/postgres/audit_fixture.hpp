@@ -7,7 +7,6 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <optional>
@@ -19,9 +18,12 @@
 #include "rowlock/audit_log.hpp"
 #include "rowlock/database.hpp"
 #include "rowlock/schema.hpp"
+#include "support/environment.hpp"
 #include "support/test_database.hpp"
 
 namespace rowlock {
+
+using test::full_or;
 
 inline TransactionPolicy of(const std::string& tenant,
                             std::chrono::milliseconds lock_wait_max = std::chrono::seconds(120)) {
@@ -52,18 +54,6 @@ inline std::string told(const Verification& verification) {
         if (finding.belongs_at) text += fmt::format(">{}", *finding.belongs_at);
     }
     return text;
-}
-
-/// How much a crowd does: all of it in a build that is meant to be fast, a part in one that looks for bugs in each
-/// step.
-inline int full_or(int full, int reduced) {
-    const char* const wish = std::getenv("ROWLOCK_TEST_FULL");  // NOLINT(concurrency-mt-unsafe)
-#ifdef NDEBUG
-    const bool is_full = wish == nullptr || std::string_view(wish) != "0";
-#else
-    const bool is_full = wish != nullptr && std::string_view(wish) == "1";
-#endif
-    return is_full ? full : reduced;
 }
 
 /// What a thread throws would end the whole program.

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "postgres/claim_room.hpp"
+#include "support/environment.hpp"
 
 namespace rowlock {
 namespace {
@@ -52,7 +53,7 @@ class ClaimCrowd : public ClaimRoom {
 };
 
 TEST_F(ClaimCrowd, OfSixtyFourPlayersPlaysAThousandRounds) {
-    constexpr int rounds = 1000;
+    const int rounds = test::full_or(1000, 100);
     Database database({.connection = server_.connection(), .connections_max = players});
     std::atomic<int> won = 0;
     std::atomic<int> lost = 0;
@@ -103,7 +104,7 @@ TEST_F(ClaimCrowd, IsToldWhileTheWinnerHoldsItsClaim) {
 /// Sixteen writers, 10,000 claims; winners die half-way or come back late, and somebody ends sessions at random.
 TEST_F(ClaimCrowd, GoesOnWhenWinnersDieHalfWay) {
     constexpr int writers = 16;
-    std::atomic<int> left = 10'000;
+    std::atomic<int> left = test::full_or(10'000, 1'000);
     std::atomic<int> died = 0;
     std::atomic<int> fenced = 0;
     Database database({.connection = server_.connection(), .application_name = "crowd", .connections_max = writers});

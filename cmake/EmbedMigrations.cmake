@@ -1,4 +1,4 @@
-# Writes a C++ source with every sql/NNN_name.sql as a raw string, in the order of their numbers.
+# Writes a C++ source with every sql/NNN_name.sql as a raw string, in the order of their numbers, and sql/distributed.sql.
 function(embed_migrations output)
     file(GLOB migrations CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/sql/[0-9][0-9][0-9]_*.sql)
     list(SORT migrations)
@@ -12,6 +12,9 @@ function(embed_migrations output)
         file(READ ${path} sql)
         string(APPEND entries "    {${number}, \"${name}\", R\"rowlock_sql(${sql})rowlock_sql\"},\n")
     endforeach()
-    set(source "#include \"schema/migrations.hpp\"\n\nnamespace rowlock {\n\nnamespace {\nconstexpr Migration migrations[] = {\n${entries}};\n}  // namespace\n\nstd::span<const Migration> embedded_migrations() { return migrations; }\n\n}  // namespace rowlock\n")
+    set(distribution_path ${PROJECT_SOURCE_DIR}/sql/distributed.sql)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${distribution_path})
+    file(READ ${distribution_path} distribution)
+    set(source "#include \"schema/migrations.hpp\"\n\nnamespace rowlock {\n\nnamespace {\nconstexpr Migration migrations[] = {\n${entries}};\nconstexpr std::string_view distribution = R\"rowlock_sql(${distribution})rowlock_sql\";\n}  // namespace\n\nstd::span<const Migration> embedded_migrations() { return migrations; }\n\nstd::string_view embedded_distribution() { return distribution; }\n\n}  // namespace rowlock\n")
     file(CONFIGURE OUTPUT ${output} CONTENT "@source@" @ONLY)
 endfunction()

@@ -241,11 +241,11 @@ class AuditLog {
     [[nodiscard]] RetirementOutcome retire(Transaction& transaction, const Checkpoint& checkpoint,
                                            const RetirementRequest& request) const;
 
-    /// Drops at most `entries_max` of the transaction's tenant's entries 1 … through, oldest first, and returns how
-    /// many; call it, each time in a transaction of its own, until it returns 0. As rowlock_owner. Locks the dropped
-    /// entries and not the state row, so others may append meanwhile. Throws ServerError RL007 where no entry retires
-    /// these.
-    [[nodiscard]] static std::int64_t drop_retired(Transaction& transaction, std::int64_t through,
+    /// Drops at most `entries_max` of the entries that entry `retired_by` of the transaction's tenant retires, oldest
+    /// first, and returns how many; call it, each time in a transaction of its own, until it returns 0. As
+    /// rowlock_owner. Reads no more than it drops. Locks the dropped entries and not the state row, so others may
+    /// append meanwhile. Throws ServerError RL009 where that entry retires none.
+    [[nodiscard]] static std::int64_t drop_retired(Transaction& transaction, std::int64_t retired_by,
                                                    std::int64_t entries_max);
 
     /// All tenants that have a state row or entries, in order, that the role can see.

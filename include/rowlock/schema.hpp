@@ -26,6 +26,12 @@ inline constexpr int partitions_max = 1024;
 /// https://www.postgresql.org/docs/15/ddl-partitioning.html
 SchemaStatus install_partitioned_schema(Transaction& transaction, int partitions);
 
+/// The same with every table that has a tenant spread by it over the servers of a Citus cluster; docs/citus.md tells
+/// what can't be had there. On the coordinator, as a superuser, in a database that has Citus and no schema yet, and not
+/// to bring an older version up to date (SetupError). Source:
+/// https://docs.citusdata.com/en/v13.0/develop/api_udf.html
+SchemaStatus install_distributed_schema(Transaction& transaction);
+
 /// Drops the schema `rowlock` with all of its entries. The roles stay: other databases of the server may use them.
 void uninstall_schema(Transaction& transaction);
 
@@ -35,5 +41,6 @@ void require_schema(Transaction& transaction);
 /// All migrations as one script, for a DBA who installs by hand with psql.
 [[nodiscard]] std::string schema_sql();
 [[nodiscard]] std::string partitioned_schema_sql(int partitions);
+[[nodiscard]] std::string distributed_schema_sql();
 
 }  // namespace rowlock

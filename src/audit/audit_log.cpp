@@ -32,6 +32,9 @@ constexpr Statement join_queue{
 
 /// Under row-level security only the tenant of the transaction can be written.
 constexpr Statement set_tenant{"audit.set_tenant", "SELECT set_config('rowlock.tenant', $1, true)", true};
+/// On a distributed schema: also on the servers that the transaction reaches.
+constexpr Statement set_tenant_there{"audit.set_tenant",
+                                     "SELECT rowlock.tell_nodes($1, current_setting('lock_timeout'))", true};
 
 /// Takes no lock. A statement of its own, behind lock_head: the snapshot of lock_head itself may be older than the wait
 /// in it, and would miss an entry that the holder before us committed; likewise the clock.
@@ -67,6 +70,10 @@ constexpr Statement list_tenants{
     "      FROM logged WHERE logged.tenant_id IS NOT NULL)"
     " SELECT tenant_id FROM logged WHERE tenant_id IS NOT NULL"
     " UNION SELECT tenant_id FROM rowlock.tenant_seq ORDER BY tenant_id"};
+/// Citus knows no recursion over several servers. Reads the primary key of the whole log, on all of them at once.
+constexpr Statement list_tenants_there{"audit.tenants",
+                                       "SELECT tenant_id FROM rowlock.audit_log GROUP BY tenant_id"
+                                       " UNION SELECT tenant_id FROM rowlock.tenant_seq ORDER BY tenant_id"};
 
 /// What one tenant's locked head and the look under its lock gave.
 struct LockedTenant {
@@ -138,7 +145,10 @@ std::vector<TenantBatch> by_tenant(std::span<const TenantEntry> entries) {
 class Appending {
   public:
     Appending(Transaction& transaction, std::vector<TenantBatch> batches)
-        : transaction_(transaction), batches_(std::move(batches)), switches_tenant_(!transaction.tenant()) {}
+        : transaction_(transaction),
+          batches_(std::move(batches)),
+          switches_tenant_(!transaction.tenant()),
+          switch_tenant_(transaction.state().distributed() ? set_tenant_there : set_tenant) {}
 
     void check_order() {
         std::vector<TenantId> tenants;
@@ -164,12 +174,12 @@ class Appending {
 
     void enqueue(const TenantBatch& batch, const std::vector<SignedRow>& rows) {
         if (rows.empty()) return;
-        if (switches_tenant_) transaction_.enqueue(set_tenant, {batch.tenant});
+        if (switches_tenant_) transaction_.enqueue(switch_tenant_, {batch.tenant});
         enqueue_entries(transaction_, batch.tenant, rows);
     }
 
     void finish() {
-        if (switches_tenant_) transaction_.enqueue(set_tenant, {""});
+        if (switches_tenant_) transaction_.enqueue(switch_tenant_, {""});
         transaction_.state().wants_to_be_last = "an audit append";
     }
 
@@ -185,9 +195,9 @@ class Appending {
     }
 
     void add_lock_queries(const TenantBatch& batch, bool first_use, std::vector<Query>& queries) const {
-        if (switches_tenant_) queries.push_back({set_tenant, {batch.tenant}});
-        if (first_use) queries.push_back(make_head(batch.tenant));
-        queries.push_back(lock_head(batch.tenant));
+        if (switches_tenant_) queries.push_back({switch_tenant_, {batch.tenant}});
+        if (first_use) queries.push_back(make_head(transaction_, batch.tenant));
+        queries.push_back(lock_head(transaction_, batch.tenant));
         if (batch.ids.size() == 1) {
             queries.push_back({look_for_one, {batch.tenant, batch.ids.front()}});
         } else {
@@ -210,6 +220,7 @@ class Appending {
     Transaction& transaction_;
     std::vector<TenantBatch> batches_;
     bool switches_tenant_;
+    const Statement& switch_tenant_;
 };
 
 }  // namespace
@@ -273,7 +284,8 @@ std::vector<StoredEntry> AuditLog::list(Transaction& transaction, std::int64_t f
 
 std::vector<TenantId> AuditLog::tenants(Transaction& transaction) {
     std::vector<TenantId> tenants;
-    for (const Row row : transaction.execute(list_tenants)) tenants.emplace_back(std::string(row.text(0)));
+    const Statement& list = transaction.state().distributed() ? list_tenants_there : list_tenants;
+    for (const Row row : transaction.execute(list)) tenants.emplace_back(std::string(row.text(0)));
     return tenants;
 }
 

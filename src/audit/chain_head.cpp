@@ -25,6 +25,12 @@ constexpr Statement lock_head_or_skip_sql{"audit.lock_head_or_skip", ROWLOCK_LOC
 constexpr Statement make_head_sql{
     "audit.make_head", "INSERT INTO rowlock.tenant_seq (tenant_id) VALUES ($1) ON CONFLICT DO NOTHING", true};
 
+/// On a distributed schema, where nothing is granted by column, a function of the owner's takes the same locks.
+#define ROWLOCK_LOCK_HEAD_THERE "SELECT last_seq, head_mac, key_id FROM rowlock.lock_head"
+constexpr Statement lock_head_there{"audit.lock_head", ROWLOCK_LOCK_HEAD_THERE "($1, false, false)", true};
+constexpr Statement lock_head_or_skip_there{"audit.lock_head_or_skip", ROWLOCK_LOCK_HEAD_THERE "($1, false, true)"};
+constexpr Statement make_head_there{"audit.make_head", ROWLOCK_LOCK_HEAD_THERE "($1, true, false)", true};
+
 /// Locks: none that is not held. The functions check that the entries follow the head, move the head and insert.
 constexpr Statement append_entry_sql{"audit.append_entry",
                                      "SELECT rowlock.append_entry($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)", true};
@@ -82,16 +88,16 @@ Query join_queue_of(const TenantId& tenant) {
     return {join_queue_sql, {audit_queue_namespace.id, tenant}};
 }
 
-Query lock_head(const TenantId& tenant) {
-    return {lock_head_sql, {tenant}};
+Query lock_head(Transaction& transaction, const TenantId& tenant) {
+    return {transaction.state().distributed() ? lock_head_there : lock_head_sql, {tenant}};
 }
 
-Query lock_head_or_skip(const TenantId& tenant) {
-    return {lock_head_or_skip_sql, {tenant}};
+Query lock_head_or_skip(Transaction& transaction, const TenantId& tenant) {
+    return {transaction.state().distributed() ? lock_head_or_skip_there : lock_head_or_skip_sql, {tenant}};
 }
 
-Query make_head(const TenantId& tenant) {
-    return {make_head_sql, {tenant}};
+Query make_head(Transaction& transaction, const TenantId& tenant) {
+    return {transaction.state().distributed() ? make_head_there : make_head_sql, {tenant}};
 }
 
 Head head_of(const Row& row) {

@@ -17,11 +17,11 @@ void note_head_locks(Transaction& transaction, std::span<const TenantId> tenants
 [[nodiscard]] Query join_queue_of(const TenantId& tenant);
 
 /// Locks: the tenant's state row, FOR UPDATE, until the transaction ends. No row: there is none.
-[[nodiscard]] Query lock_head(const TenantId& tenant);
+[[nodiscard]] Query lock_head(Transaction& transaction, const TenantId& tenant);
 /// The same, waiting for nobody. No row: there is none, or somebody holds it.
-[[nodiscard]] Query lock_head_or_skip(const TenantId& tenant);
+[[nodiscard]] Query lock_head_or_skip(Transaction& transaction, const TenantId& tenant);
 /// Locks: the new row, until the transaction ends; waits for another first user. Only on first use.
-[[nodiscard]] Query make_head(const TenantId& tenant);
+[[nodiscard]] Query make_head(Transaction& transaction, const TenantId& tenant);
 
 /// What one of the two locks gave.
 [[nodiscard]] Head head_of(const Row& row);

@@ -59,9 +59,9 @@ RetirementOutcome AuditLog::retire(Transaction& transaction, const Checkpoint& c
     return EntriesRetired{appended->seq};
 }
 
-std::int64_t AuditLog::drop_retired(Transaction& transaction, std::int64_t through, std::int64_t entries_max) {
+std::int64_t AuditLog::drop_retired(Transaction& transaction, std::int64_t retired_by, std::int64_t entries_max) {
     contract(entries_max >= 1, "at least one entry is dropped at a time");
-    return transaction.execute(drop_retired_entries, {transaction.required_tenant(), through, entries_max})
+    return transaction.execute(drop_retired_entries, {transaction.required_tenant(), retired_by, entries_max})
         .only()
         .integer(0);
 }

@@ -51,12 +51,18 @@ constexpr Statement list_staged_tenants{
     "             ORDER BY next.tenant_id LIMIT 1)"
     "      FROM staged WHERE staged.tenant_id IS NOT NULL)"
     " SELECT tenant_id FROM staged WHERE tenant_id IS NOT NULL"};
+/// Citus knows no recursion over several servers. Reads all that is staged.
+constexpr Statement list_staged_tenants_there{"audit.staged_tenants",
+                                              "SELECT DISTINCT tenant_id FROM rowlock.audit_staged ORDER BY tenant_id"};
 
 constexpr Statement count_staged_sql{
     "audit.count_staged",
-    "SELECT count(*), (SELECT count(*) FROM rowlock.audit_quarantined WHERE $1::text IS NULL OR tenant_id = $1),"
-    "       coalesce(greatest(extract(epoch FROM clock_timestamp() - min(staged_at)) * 1000, 0), 0)::bigint"
-    "  FROM rowlock.audit_staged WHERE $1::text IS NULL OR tenant_id = $1"};
+    "SELECT staged.number, quarantined.number,"
+    "       coalesce(greatest(extract(epoch FROM clock_timestamp() - staged.oldest) * 1000, 0), 0)::bigint"
+    "  FROM (SELECT count(*) AS number, min(staged_at) AS oldest FROM rowlock.audit_staged"
+    "         WHERE $1::text IS NULL OR tenant_id = $1) AS staged,"
+    "       (SELECT count(*) AS number FROM rowlock.audit_quarantined"
+    "         WHERE $1::text IS NULL OR tenant_id = $1) AS quarantined"};
 
 struct StagedRow {
     std::int64_t transaction;
@@ -88,10 +94,10 @@ class Sealing {
         const bool waits = transaction_.lock_wait_max().waits();
         std::vector<Query> queries;
         if (waits) queries.push_back(join_queue_of(tenant_));
-        queries.push_back(waits ? lock_head(tenant_) : lock_head_or_skip(tenant_));
+        queries.push_back(waits ? lock_head(transaction_, tenant_) : lock_head_or_skip(transaction_, tenant_));
         if (look(queries)) return true;
         if (exists_) return false;
-        if (look({make_head(tenant_), lock_head(tenant_)})) return true;
+        if (look({make_head(transaction_, tenant_), lock_head(transaction_, tenant_)})) return true;
         throw_head_made_meanwhile();
     }
 
@@ -202,7 +208,8 @@ SealOutcome seal_staged(Transaction& transaction, const AuditLog& log, const Sea
 
 std::vector<TenantId> staged_tenants(Transaction& transaction) {
     std::vector<TenantId> tenants;
-    for (const Row row : transaction.execute(list_staged_tenants)) tenants.emplace_back(std::string(row.text(0)));
+    const Statement& list = transaction.state().distributed() ? list_staged_tenants_there : list_staged_tenants;
+    for (const Row row : transaction.execute(list)) tenants.emplace_back(std::string(row.text(0)));
     return tenants;
 }
 

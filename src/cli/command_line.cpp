@@ -147,19 +147,22 @@ void add_server(CLI::App& app, Words& words) {
 void add_schema(CLI::App& app, Words& words) {
     const Context& context = words.context;
     CLI::App* const group = add_group(app, "schema", "The tables, functions and roles, versioned");
-    const auto add_partitions = [&](CLI::App* command) {
+    const auto add_layout = [&](CLI::App* command) {
+        CLI::Option* const distributed = command->add_flag("--distributed", words.schema.distributed,
+                                                           "By tenant over the servers of a Citus cluster");
         command
             ->add_option("--partitions", words.schema.partitions,
                          "audit_log in so many partitions by hash of the tenant, 2 to 1024. Default: one table")
             ->check(CLI::Range(2, partitions_max).description(""))
-            ->type_name("N");
+            ->type_name("N")
+            ->excludes(distributed);
     };
-    add_partitions(add_command(*group, words.chosen, "install", "Install it, or bring it up to date",
-                               [&] { return schema_install(context, words.schema); }));
+    add_layout(add_command(*group, words.chosen, "install", "Install it, or bring it up to date",
+                           [&] { return schema_install(context, words.schema); }));
     add_command(*group, words.chosen, "status", "The installed version; exit code 1 unless it is this program's",
                 [&] { return schema_show_status(context); });
-    add_partitions(add_command(*group, words.chosen, "sql", "Print all of it, for a DBA who installs by hand",
-                               [&] { return schema_print_sql(context, words.schema); }));
+    add_layout(add_command(*group, words.chosen, "sql", "Print all of it, for a DBA who installs by hand",
+                           [&] { return schema_print_sql(context, words.schema); }));
     CLI::App* const uninstall =
         add_command(*group, words.chosen, "uninstall", "Drop it with every entry and number in it",
                     [&] { return schema_uninstall(context, words.uninstall); });

@@ -56,7 +56,8 @@ constexpr Statement greeting{"session.greet",
                              " current_setting('server_version'), getdatabaseencoding(),"
                              " (SELECT extract(epoch FROM backend_start) FROM pg_stat_activity"
                              " WHERE pid = pg_backend_pid()),"
-                             " (SELECT setting FROM pg_settings WHERE name = 'deadlock_timeout')"};
+                             " (SELECT setting FROM pg_settings WHERE name = 'deadlock_timeout'),"
+                             " to_regprocedure('rowlock.tell_nodes(text, text)') IS NOT NULL"};
 
 /// Named by content: should a pooler go unnoticed, this name can't mean another text anywhere.
 std::string prepared_name(const Statement& statement) {
@@ -141,6 +142,7 @@ void Session::take_greeting(const Row& row, std::source_location where) {
     backend_pid_ = static_cast<int>(row.integer(0));
     backend_start_ = row.optional_text(4).value_or("");
     deadlock_timeout_ = std::chrono::milliseconds(row.integer(5));
+    distributed_ = row.boolean(6);
     // A pooler makes up the process id that it tells at connect. Behind one, statements stay unnamed: in transaction
     // mode a named one may meet a server connection that has never heard of it.
     prepares_ = backend_pid_ == PQbackendPID(connection_.get());

@@ -74,6 +74,8 @@ class Session {
     [[nodiscard]] const std::string& backend_start() const noexcept { return backend_start_; }
     /// How long a session waits before the server looks for a deadlock, as it was at connect.
     [[nodiscard]] std::chrono::milliseconds deadlock_timeout() const noexcept { return deadlock_timeout_; }
+    /// The schema's tables are spread over several servers (sql/distributed.sql), as it was at connect.
+    [[nodiscard]] bool distributed() const noexcept { return distributed_; }
 
   private:
     struct Queued {
@@ -110,6 +112,7 @@ class Session {
     int backend_pid_ = 0;
     std::string backend_start_;
     std::chrono::milliseconds deadlock_timeout_{1000};
+    bool distributed_ = false;
 };
 
 }  // namespace rowlock

@@ -45,6 +45,9 @@ std::string_view begin_text(IsolationLevel isolation) {
 constexpr Statement set_up{"transaction.set_up", ROWLOCK_SET_UP};
 constexpr Statement set_up_with_role{"transaction.set_up", ROWLOCK_SET_UP ", set_config('role', $5, true)"};
 
+/// set_config goes unseen by Citus, and the tenant would be set on this server alone.
+constexpr Statement tell_nodes{"transaction.tell_nodes", "SELECT rowlock.tell_nodes($1, $2)"};
+
 constexpr Statement set_lock_deadline_on{"transaction.set_lock_deadline",
                                          "SELECT " ROWLOCK_KEEP_STATEMENT_LIMIT
                                          ", set_config('statement_timeout', " ROWLOCK_STATEMENT_LIMIT("$1") ", true)"};
@@ -103,6 +106,7 @@ void Transaction::State::begin(bool first_waits_for_locks) {
     if (!options.role.empty()) parameters.emplace_back(options.role);
     queue_own({{"transaction.begin", begin_text(policy.isolation)}, {}});
     queue_own({options.role.empty() ? set_up : set_up_with_role, std::move(parameters)});
+    if (distributed()) queue_own({tell_nodes, {tenant_text, milliseconds(policy.lock_wait_max.limit())}});
     begun_ = true;
 }
 

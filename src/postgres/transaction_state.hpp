@@ -47,6 +47,9 @@ struct Transaction::State {
     /// Tells of an order of locks that can deadlock; in debug builds with nobody to tell, stops the program.
     void report_lock_order(std::string_view what, std::source_location where) const;
 
+    /// Are the schema's tables spread over several servers? Some statements are others there.
+    [[nodiscard]] bool distributed() const noexcept { return session.distributed(); }
+
     Session& session;
     const TransactionPolicy& policy;
     const DatabaseOptions& options;

@@ -49,9 +49,13 @@ std::string psql_script(std::span<const Migration> migrations, const SchemaLayou
         "-- Waits for any other installer of this database, and holds it off until COMMIT.\n"
         "{};\n",
         migrations.back().number, lock_installers_sql);
+    if (layout.distributed) script += fmt::format("{};\n", keep_from_nodes_sql);
     for (const Migration& migration : migrations) {
         script += fmt::format("\n-- ======== {:03}_{}.sql\n\n{}", migration.number, migration.name,
                               script_of(migration, layout));
+    }
+    if (layout.distributed) {
+        script += fmt::format("\n-- ======== distributed.sql\n\n{}", embedded_distribution());
     }
     script += "\nCOMMIT;\n";
     return script;

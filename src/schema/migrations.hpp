@@ -16,10 +16,21 @@ struct Migration {
 /// In the order of their numbers, which count 1, 2, 3 … Each ends by inserting its own row into rowlock.schema_version.
 [[nodiscard]] std::span<const Migration> embedded_migrations();
 
+/// sql/distributed.sql: what spreads the migrations' tables over the servers of a Citus cluster. For a superuser.
+[[nodiscard]] std::string_view embedded_distribution();
+
+/// Citus would send on what the migrations make, as rowlock_owner, which its other servers do not know yet; and every
+/// SET LOCAL (where an install before has told it to), as the whole text that it came in.
+constexpr std::string_view keep_from_nodes_sql =
+    "SELECT set_config('citus.enable_ddl_propagation', 'off', true),"
+    " set_config('citus.propagate_set_commands', 'none', true)";
+
 /// How the schema is laid out; decided when it is installed for the first time.
 struct SchemaLayout {
     /// Of audit_log, by hash of the tenant; 0: one table.
     int partitions = 0;
+    /// Over the servers of a Citus cluster, by tenant.
+    bool distributed = false;
 };
 
 /// What is run for a migration: its file, in the layout that is asked for.

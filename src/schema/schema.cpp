@@ -19,7 +19,12 @@ constexpr Statement look_for_schema{"schema.look_for",
                                     " JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace"
                                     " WHERE n.nspname = 'rowlock' AND c.relname = 'schema_version'),"
                                     " current_setting('server_version_num')::int, current_setting('server_encoding'),"
-                                    " current_setting('server_version')"};
+                                    " current_setting('server_version'),"
+                                    " EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'citus'),"
+                                    " to_regprocedure('rowlock.tell_nodes(text, text)') IS NOT NULL"};
+
+/// Lock: none.
+constexpr Statement keep_from_nodes{"schema.keep_from_nodes", keep_from_nodes_sql};
 
 /// Lock: ACCESS SHARE on schema_version, as every SELECT.
 constexpr Statement read_version{"schema.read_version", "SELECT coalesce(max(version), 0) FROM rowlock.schema_version"};
@@ -47,12 +52,15 @@ struct Surroundings {
     std::int64_t server_version;
     std::string server_version_text;
     std::string encoding;
+    bool has_citus;
+    bool is_distributed;
 };
 
 Surroundings look_around(Transaction& transaction) {
     const Rows rows = transaction.execute(look_for_schema);
     const Row row = rows.only();
-    return {row.boolean(0), row.integer(1), std::string(row.text(3)), std::string(row.text(2))};
+    return {row.boolean(0),           row.integer(1), std::string(row.text(3)),
+            std::string(row.text(2)), row.boolean(4), row.boolean(5)};
 }
 
 int installed_version(Transaction& transaction, const Surroundings& surroundings) {
@@ -72,6 +80,31 @@ void require_fitting_server(const Surroundings& surroundings) {
             fmt::format("the schema needs a database in UTF8; this one is in {}: make one with CREATE "
                         "DATABASE … ENCODING 'UTF8' TEMPLATE template0",
                         surroundings.encoding));
+    }
+}
+
+/// A layout is decided when the schema is made.
+void require_fitting_layout(const Surroundings& surroundings, const SchemaStatus& before, const SchemaLayout& layout) {
+    if (layout.partitions > 0 && before.installed > 0) {
+        throw SetupError(
+            "the schema is there already, and a log can be partitioned only when it is made: export what is in it, "
+            "uninstall, and install with partitions");
+    }
+    if (layout.distributed && !surroundings.has_citus) {
+        throw SetupError(
+            "the database has no Citus: CREATE EXTENSION citus in it on every server, tell the coordinator of the "
+            "others (citus_set_coordinator_host, citus_add_node), and install there");
+    }
+    if (layout.distributed && before.installed > 0 && !surroundings.is_distributed) {
+        throw SetupError(
+            "the schema is there already, and its tables can be distributed only when they are made: export what is in "
+            "them, uninstall, and install with --distributed");
+    }
+    if (surroundings.is_distributed && before.installed < before.current) {
+        throw SetupError(
+            fmt::format("the schema is distributed and at version {}, and can't be brought to version {}: export what "
+                        "is in it, uninstall, and install with --distributed",
+                        before.installed, before.current));
     }
 }
 
@@ -110,14 +143,13 @@ SchemaStatus install(Transaction& transaction, const SchemaLayout& layout) {
     require_fitting_server(surroundings);
     const SchemaStatus before{installed_version(transaction, surroundings), current_version()};
     refuse_newer(before);
-    if (layout.partitions > 0 && before.installed > 0) {
-        throw SetupError(
-            "the schema is there already, and a log can be partitioned only when it is made: export what is in it, "
-            "uninstall, and install with partitions");
-    }
+    require_fitting_layout(surroundings, before, layout);
+    if (before.installed == before.current) return before;
+    if (surroundings.has_citus) transaction.execute(keep_from_nodes);
     for (const Migration& migration : embedded_migrations()) {
         if (migration.number > before.installed) run_migration(transaction, migration, layout);
     }
+    if (layout.distributed) transaction.execute_script({"schema.distribute", embedded_distribution()});
     return schema_status(transaction);
 }
 
@@ -125,7 +157,7 @@ SchemaLayout partitioned(int partitions) {
     if (partitions < 2 || partitions > partitions_max) {
         throw InvalidInput(fmt::format("{} partitions can't be made: 2 to {}", partitions, partitions_max));
     }
-    return {partitions};
+    return {.partitions = partitions};
 }
 
 }  // namespace
@@ -136,6 +168,10 @@ SchemaStatus install_schema(Transaction& transaction) {
 
 SchemaStatus install_partitioned_schema(Transaction& transaction, int partitions) {
     return install(transaction, partitioned(partitions));
+}
+
+SchemaStatus install_distributed_schema(Transaction& transaction) {
+    return install(transaction, {.distributed = true});
 }
 
 void uninstall_schema(Transaction& transaction) {
@@ -167,6 +203,10 @@ std::string schema_sql() {
 
 std::string partitioned_schema_sql(int partitions) {
     return psql_script(embedded_migrations(), partitioned(partitions));
+}
+
+std::string distributed_schema_sql() {
+    return psql_script(embedded_migrations(), {.distributed = true});
 }
 
 }  // namespace rowlock

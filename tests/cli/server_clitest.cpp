@@ -145,6 +145,11 @@ TEST_F(Schema, IsInstalledOnceReportedAndUninstalledOnlyWithYes) {
     const ProcessResult before = on({"status"});
     EXPECT_EQ(before.exit_code, 1);
     EXPECT_THAT(before.output, StartsWith("not installed; `rowlock schema install` brings version "));
+    const ProcessResult alone = on({"install", "--distributed"});
+    EXPECT_EQ(alone.exit_code, 2);
+    expect_one_line(alone, {"the database has no Citus", "CREATE EXTENSION citus"});
+    EXPECT_THAT(on({"sql", "--distributed"}).output, HasSubstr("create_distributed_table('rowlock.audit_log'"));
+    EXPECT_EQ(on({"install", "--distributed", "--partitions", "4"}).exit_code, 2);
     const ProcessResult first = on({"install"});
     EXPECT_EQ(first.exit_code, 0) << first.errors;
     EXPECT_THAT(first.output, HasSubstr("(was not installed)"));

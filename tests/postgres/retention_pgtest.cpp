@@ -21,9 +21,16 @@ class Retention : public AuditTest {
             return log.retire(transaction, checkpoint, {.through = through, .reason = "ten years are over"});
         });
     }
-    std::int64_t drop(std::int64_t through, std::int64_t entries_max = 1'000'000) {
+    /// The entry that retires them; 0 where they were not retired.
+    std::int64_t retired(std::int64_t through) {
+        const RetirementOutcome outcome = retire(checkpoint(), through, log_);
+        const auto* const entries = std::get_if<EntriesRetired>(&outcome);
+        EXPECT_NE(entries, nullptr) << through;
+        return entries == nullptr ? 0 : entries->seq;
+    }
+    std::int64_t drop(std::int64_t retired_by, std::int64_t entries_max = 1'000'000) {
         return owner_.transact(of("acme"), [&](Transaction& transaction) {
-            return AuditLog::drop_retired(transaction, through, entries_max);
+            return AuditLog::drop_retired(transaction, retired_by, entries_max);
         });
     }
     std::string refused(const std::function<void()>& body) {
@@ -47,11 +54,11 @@ TEST_F(Retention, DropsAPrefixThatACheckpointCoversAndLeavesTheRestIntact) {
     ASSERT_TRUE(std::holds_alternative<EntriesRetired>(outcome));
     EXPECT_EQ(std::get<EntriesRetired>(outcome).seq, 36);
     EXPECT_EQ(verified("acme"), "intact 36") << "nothing is dropped yet";
-    EXPECT_EQ(drop(20, 7), 7);
+    EXPECT_EQ(drop(36, 7), 7);
     EXPECT_EQ(verified("acme"), "intact 29") << "half-way";
-    EXPECT_EQ(drop(20, 7), 7);
-    EXPECT_EQ(drop(20, 7), 6);
-    EXPECT_EQ(drop(20, 7), 0);
+    EXPECT_EQ(drop(36, 7), 7);
+    EXPECT_EQ(drop(36, 7), 6);
+    EXPECT_EQ(drop(36, 7), 0);
     const Verification verification = verify("acme");
     EXPECT_EQ(told(verification), "intact 16");
     EXPECT_EQ(verification.retired_through, 20);
@@ -74,8 +81,9 @@ TEST_F(Retention, RaisesNoAlarmWhereTheKeyWasRotatedInWhatIsGoneAtTheCutAndAfter
     }
     const AuditLog log(rotated);
     for (std::int64_t through = 1; through <= 14; ++through) {
-        ASSERT_TRUE(std::holds_alternative<EntriesRetired>(retire(checkpoint(), through, log))) << through;
-        EXPECT_EQ(drop(through), 1);
+        const RetirementOutcome outcome = retire(checkpoint(), through, log);
+        ASSERT_TRUE(std::holds_alternative<EntriesRetired>(outcome)) << through;
+        EXPECT_EQ(drop(std::get<EntriesRetired>(outcome).seq), 1);
         const Verification verification = owner_.transact(
             of("acme"), [&](Transaction& transaction) { return log.verify(transaction, TenantId("acme")); });
         ASSERT_EQ(verification.verdict, Verdict::intact) << told(verification);
@@ -99,28 +107,63 @@ TEST_F(Retention, RefusesWhatTheCheckpointDoesNotCoverAndALogThatIsNotIntact) {
     EXPECT_THAT(reason(5), HasSubstr("not intact"));
     server_.execute("UPDATE rowlock.audit_log SET actor = 'writer' WHERE seq = 15");
     EXPECT_EQ(reason(5), "retired");
-    drop(5);
+    EXPECT_EQ(drop(21), 5);
     EXPECT_THAT(reason(5), HasSubstr("retired already"));
     EXPECT_EQ(reason(6), "retired");
 }
 
 TEST_F(Retention, DropsNothingThatNoEntryOfTheLogRetires) {
     append_many("acme", 10);
-    EXPECT_EQ(refused([&] { drop(3); }), "RL009");
-    ASSERT_TRUE(std::holds_alternative<EntriesRetired>(retire(checkpoint(), 3, log_)));
-    EXPECT_EQ(refused([&] { drop(4); }), "RL009");
-    EXPECT_EQ(refused([&] { drop(2); }), "RL009");
-    EXPECT_EQ(drop(3), 3);
-    EXPECT_EQ(drop(3), 0);
+    EXPECT_EQ(refused([&] { drop(3); }), "RL009") << "an entry that retires none";
+    EXPECT_EQ(refused([&] { drop(11); }), "RL009") << "an entry that is not there";
+    ASSERT_EQ(retired(3), 11);
+    EXPECT_EQ(refused([&] { drop(10); }), "RL009");
+    EXPECT_EQ(drop(11), 3);
+    EXPECT_EQ(drop(11), 0);
+    append_many("acme", 4);
+    // What an application may append itself, having no key: entries that retire what they may not.
+    const auto forged = [&](const std::string& data) {
+        server_.execute(fmt::format(
+            "ALTER TABLE rowlock.audit_log DISABLE TRIGGER ALL; UPDATE rowlock.audit_log SET action ="
+            " 'rowlock.retirement', data = replace('{}', '{{mac}}', (SELECT encode(mac, 'hex') FROM rowlock.audit_log"
+            " WHERE seq = 14))::json WHERE seq = 13; ALTER TABLE rowlock.audit_log ENABLE ALWAYS TRIGGER only_grows",
+            data));
+        return refused([&] { drop(13); });
+    };
+    EXPECT_EQ(forged(R"({"through": 14, "mac": "{mac}"})"), "RL009") << "what stands behind it";
+    EXPECT_EQ(forged(R"({"through": 9, "mac": "{mac}"})"), "RL009") << "with the MAC of another entry";
+    EXPECT_EQ(forged(R"({"through": "99999999999999999999", "mac": "{mac}"})"), "RL009");
+    EXPECT_EQ(forged(R"({"through": 9})"), "RL009");
+    EXPECT_EQ(forged("[]"), "RL009");
+    EXPECT_EQ(server_.value("SELECT format('%s %s', min(seq), count(*)) FROM rowlock.audit_log"), "4 12");
+}
+
+/// The entry that retires them is far behind what is dropped, and looking for it once took as long as the log is.
+TEST_F(Retention, ReadsNoMoreOfTheLogThanItDrops) {
+    append_many("globex", 2000);
+    append_many("acme", 2000);
+    const std::int64_t retired_by = retired(1000);
+    constexpr std::int64_t few = 20;
+    constexpr Statement reads{"test.reads",
+                              "SELECT coalesce(sum(seq_tup_read + idx_tup_fetch), 0)::bigint"
+                              "  FROM pg_stat_xact_user_tables WHERE relid = 'rowlock.audit_log'::regclass"};
+    for (const char* statistics : {"SELECT 'none yet'", "ANALYZE rowlock.audit_log"}) {
+        server_.execute(statistics);
+        owner_.transact(of("acme"), [&](Transaction& transaction) {
+            const std::int64_t before = transaction.execute(reads).only().integer(0);
+            EXPECT_EQ(AuditLog::drop_retired(transaction, retired_by, 10), 10);
+            EXPECT_LE(transaction.execute(reads).only().integer(0) - before, few) << statistics;
+        });
+    }
 }
 
 TEST_F(Retention, IsForTheOwnerAloneAndForTheTenantThatIsSet) {
     append_many("acme", 5);
-    ASSERT_TRUE(std::holds_alternative<EntriesRetired>(retire(checkpoint(), 3, log_)));
+    ASSERT_EQ(retired(3), 6);
     const auto drop_on = [&](Database& database, const TransactionPolicy& policy, const std::string& tenant) {
         return refused([&] {
             database.transact(policy, [&](Transaction& transaction) {
-                transaction.execute({"test.drop", "SELECT rowlock.drop_retired_entries($1, 3, 10)"}, {tenant});
+                transaction.execute({"test.drop", "SELECT rowlock.drop_retired_entries($1, 6, 10)"}, {tenant});
             });
         });
     };
@@ -136,7 +179,7 @@ TEST_F(Retention, IsForTheOwnerAloneAndForTheTenantThatIsSet) {
 
 TEST_F(Retention, LeavesEveryOtherDeleteRefused) {
     append_many("acme", 5);
-    ASSERT_TRUE(std::holds_alternative<EntriesRetired>(retire(checkpoint(), 3, log_)));
+    ASSERT_EQ(retired(3), 6);
     const auto delete_as = [&](const std::string& role, const std::string& setting) {
         return refused([&] {
             superuser_.transact(of("acme"), [&](Transaction& transaction) {
@@ -152,7 +195,7 @@ TEST_F(Retention, LeavesEveryOtherDeleteRefused) {
     EXPECT_EQ(delete_as("rowlock_app", "SET LOCAL rowlock.retiring = 'yes';"), "42501");
     EXPECT_EQ(refused([&] {
                   owner_.transact(of("acme"), [&](Transaction& transaction) {
-                      EXPECT_EQ(AuditLog::drop_retired(transaction, 3, 1), 1);
+                      EXPECT_EQ(AuditLog::drop_retired(transaction, 6, 1), 1);
                       transaction.execute_script({"test.delete", "DELETE FROM rowlock.audit_log WHERE seq <= 3"});
                   });
               }),
@@ -163,9 +206,9 @@ TEST_F(Retention, LeavesEveryOtherDeleteRefused) {
 
 TEST_F(Retention, HoldsNoLockThatAnAppendNeeds) {
     append_many("acme", 5);
-    ASSERT_TRUE(std::holds_alternative<EntriesRetired>(retire(checkpoint(), 3, log_)));
+    ASSERT_EQ(retired(3), 6);
     owner_.transact(of("acme"), [&](Transaction& transaction) {
-        EXPECT_EQ(AuditLog::drop_retired(transaction, 3, 10), 3);
+        EXPECT_EQ(AuditLog::drop_retired(transaction, 6, 10), 3);
         EXPECT_EQ(said(append_on(*beside_, of("acme", std::chrono::seconds(2)), {})), "appended 7");
     });
     EXPECT_EQ(verified("acme"), "intact 4");
@@ -173,8 +216,7 @@ TEST_F(Retention, HoldsNoLockThatAnAppendNeeds) {
 
 TEST_F(Retention, OfARemovedPrefixThatNobodyRetiredIsTampering) {
     append_many("acme", 10);
-    ASSERT_TRUE(std::holds_alternative<EntriesRetired>(retire(checkpoint(), 3, log_)));
-    drop(3);
+    EXPECT_EQ(drop(retired(3)), 3);
     server_.execute("ALTER TABLE rowlock.audit_log DISABLE TRIGGER ALL; DELETE FROM rowlock.audit_log WHERE seq <= 5");
     EXPECT_EQ(verified("acme"), "tampered 6, missing 4-5");
     server_.execute("DELETE FROM rowlock.audit_log WHERE seq = 11");

@@ -22,6 +22,7 @@ Exit server_psql(const Context& context, const std::vector<std::string>& argumen
 
 struct SchemaOptions {
     int partitions = 0;
+    bool distributed = false;
 };
 Exit schema_install(const Context& context, const SchemaOptions& options);
 Exit schema_show_status(const Context& context);

@@ -21,12 +21,12 @@ Exit tell_not_retired(const Context& context, const TenantId& tenant, const Entr
     return refused.verification.verdict == Verdict::intact ? Exit::setup : exit_of(refused.verification.verdict);
 }
 
-std::int64_t drop_all(const Context& context, Database& database, const TenantId& tenant, std::int64_t through) {
+std::int64_t drop_all(const Context& context, Database& database, const TenantId& tenant, std::int64_t retired_by) {
     Progress progress(context.style);
     std::int64_t dropped = 0;
     while (true) {
         const std::int64_t batch = database.transact({.tenant = tenant}, [&](Transaction& transaction) {
-            return AuditLog::drop_retired(transaction, through, drop_batch);
+            return AuditLog::drop_retired(transaction, retired_by, drop_batch);
         });
         if (batch == 0) return dropped;
         dropped += batch;
@@ -52,9 +52,9 @@ Exit retire_entries(const Context& context, const RetireEntriesOptions& options)
                                   refused->verification.retired_through > 0 &&
                                   options.through == refused->verification.retired_through;
     if (refused != nullptr && !dropping_goes_on) return tell_not_retired(context, tenant, *refused);
-    const std::int64_t dropped = drop_all(context, *database, tenant, options.through);
     const std::int64_t seq =
         refused == nullptr ? std::get<EntriesRetired>(outcome).seq : refused->verification.retired_by;
+    const std::int64_t dropped = drop_all(context, *database, tenant, seq);
     if (context.globals.json) {
         JsonObject object;
         object.text("tenant", tenant.text()).number("seq", seq).number("through", options.through);

@@ -15,6 +15,7 @@ Exit schema_install(const Context& context, const SchemaOptions& options) {
     SchemaStatus before;
     const SchemaStatus after = database->transact(policy, [&](Transaction& transaction) {
         before = schema_status(transaction);
+        if (options.distributed) return install_distributed_schema(transaction);
         return options.partitions == 0 ? install_schema(transaction)
                                        : install_partitioned_schema(transaction, options.partitions);
     });
@@ -51,7 +52,9 @@ Exit schema_show_status(const Context& context) {
 }
 
 Exit schema_print_sql(const Context& context, const SchemaOptions& options) {
-    const std::string sql = options.partitions == 0 ? schema_sql() : partitioned_schema_sql(options.partitions);
+    const std::string sql = options.distributed       ? distributed_schema_sql()
+                            : options.partitions == 0 ? schema_sql()
+                                                      : partitioned_schema_sql(options.partitions);
     if (context.globals.json) {
         print_line(JsonObject().text("sql", sql).str());
     } else {

@@ -17,10 +17,11 @@ namespace {
 
 constexpr Statement ledger_sql{
     "status.ledger",
-    "SELECT count(*), coalesce(sum(last_seq), 0)::int8,"
+    "SELECT heads.tenants, heads.entries,"
     "       coalesce((SELECT sum(pg_total_relation_size(relid))::int8 FROM pg_partition_tree('rowlock.audit_log')),"
     "                pg_total_relation_size('rowlock.audit_log'))"
-    " FROM rowlock.tenant_seq"};
+    "  FROM (SELECT count(*) AS tenants, coalesce(sum(last_seq), 0)::int8 AS entries FROM rowlock.tenant_seq) AS "
+    "heads"};
 
 constexpr Statement longest_sql{"status.longest",
                                 "SELECT tenant_id, last_seq FROM rowlock.tenant_seq ORDER BY last_seq DESC LIMIT 3"};

@@ -28,7 +28,8 @@ def answers(v):
     if v["what"] == "genesis":
         message = frame("rowlock/genesis/1", *start, ledger)
     else:
-        own = {"rowlock.key_rotation": "rotation", "rowlock.resume": "resume", "rowlock.retirement": "retirement"}
+        own = {"rowlock.key_rotation": "rotation", "rowlock.resume": "resume", "rowlock.retirement": "retirement",
+               "rowlock.acknowledge": "acknowledge"}
         domain = own.get(v["action"], "entry")
         message = frame(f"rowlock/{domain}/1", *start, v["seq"], uuid.UUID(v["entry_id"]).bytes, v["recorded_at"], v["actor"],
                         v["action"], v["object"], v["data"], bytes.fromhex(v["prev_mac"]))

@@ -94,6 +94,8 @@ enum class FindingKind {
     not_signed,      ///< In a bundle: what its signature does not cover.
 };
 [[nodiscard]] std::string_view name_of(FindingKind kind);
+/// Nothing for what is no kind's name.
+[[nodiscard]] std::optional<FindingKind> finding_kind_of(std::string_view name);
 
 struct Finding {
     FindingKind kind;
@@ -102,6 +104,23 @@ struct Finding {
     std::int64_t last_seq;  ///< The last of a run of the same kind.
     std::optional<std::int64_t> belongs_at;
     std::string detail;
+    /// A hash of what stands there, by which an acknowledgement names it. Nothing where none can: what was put back has
+    /// `resume`, a state row is put right by its owner, and rewritten history stays what it is.
+    std::optional<std::array<std::byte, 32>> evidence{};
+};
+
+/// An entry by which an operator said that a break is known, so that the next one stands out. It puts nothing right.
+struct Acknowledgement {
+    std::int64_t seq = 0;  ///< Its own number.
+    FindingKind kind{};    ///< Of the finding, as of the next three.
+    std::int64_t first_seq = 0;
+    std::int64_t last_seq = 0;
+    std::array<std::byte, 32> evidence{};
+    std::int64_t recorded_at = 0;
+    std::string actor{};
+    std::string reason{};
+    /// The break is still there as it was. Else nothing is hidden by it: it was dropped, or put right, or is another.
+    bool found = false;
 };
 
 enum class Verdict {
@@ -110,7 +129,12 @@ enum class Verdict {
     unverifiable,  ///< Nothing wrong was found, but a key is not at hand for some entries.
     empty,         ///< There was nothing to look at, which proves nothing.
     rolled_back,   ///< Nothing but this: the log is in an older state than a checkpoint saw it in.
+    acknowledged,  ///< Intact but for breaks that entries of the log acknowledge.
 };
+/// Nothing is wrong that the log itself does not tell of.
+[[nodiscard]] constexpr bool is_good(Verdict verdict) {
+    return verdict == Verdict::intact || verdict == Verdict::acknowledged;
+}
 
 /// What a checkpoint said of a tenant's chain.
 enum class Comparison {
@@ -137,7 +161,9 @@ struct Verification {
     std::vector<Resumption> resumptions;
     std::int64_t resumptions_total = 0;
     static constexpr std::size_t resumptions_max = 100;
-    /// At most `findings_max`; `findings_total` counts all.
+    /// At most `findings_max`, the first ones: breaks that others acknowledge stay findings.
+    std::vector<Acknowledgement> acknowledgements;
+    /// What no entry acknowledges. At most `findings_max`; `findings_total` counts all.
     std::vector<Finding> findings;
     std::int64_t findings_total = 0;
     static constexpr std::size_t findings_max = 1000;
@@ -187,6 +213,25 @@ struct EntriesNotRetired {
     Verification verification;
 };
 using RetirementOutcome = std::variant<EntriesRetired, EntriesNotRetired>;
+
+/// Which finding is known, as `verify` tells it.
+struct AcknowledgeRequest {
+    std::int64_t seq = 0;               ///< A number that the finding is about.
+    std::optional<FindingKind> kind{};  ///< Needed where there are several at this number.
+    std::string reason;
+    std::optional<std::string> actor{};
+    EntryId id = EntryId::generate();  ///< As that of ResumeRequest.
+};
+struct Acknowledged {
+    std::int64_t seq;  ///< Of the entry that says so.
+    Finding finding;
+};
+/// There is no such finding, or it is of a kind that no entry can acknowledge.
+struct NotAcknowledged {
+    std::string reason;
+    Verification verification;
+};
+using AcknowledgeOutcome = std::variant<Acknowledged, NotAcknowledged>;
 
 /// The log of all tenants. Cheap to make; holds no connection. Safe for use by many threads.
 ///
@@ -240,6 +285,12 @@ class AuditLog {
     /// a lock). For the transaction's tenant, with the locks and refusals of `append`; as a role that may append.
     [[nodiscard]] RetirementOutcome retire(Transaction& transaction, const Checkpoint& checkpoint,
                                            const RetirementRequest& request) const;
+
+    /// Appends the entry that acknowledges one finding: by its kind, its numbers and a hash of what stands there. From
+    /// then on `verify` tells it apart from the others, for ever, and the log is `acknowledged` and not `tampered`.
+    /// Another break, be it at the same place, is found as before. For the transaction's tenant; verifies the whole log
+    /// first (without a lock), then appends, with the locks and refusals of `append`.
+    [[nodiscard]] AcknowledgeOutcome acknowledge(Transaction& transaction, const AcknowledgeRequest& request) const;
 
     /// Drops at most `entries_max` of the entries that entry `retired_by` of the transaction's tenant retires, oldest
     /// first, and returns how many; call it, each time in a transaction of its own, until it returns 0. As

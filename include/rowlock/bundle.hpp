@@ -22,7 +22,8 @@ struct BundleSummary {
     std::int64_t tenants = 0;
     std::int64_t entries = 0;
 };
-/// A tenant's chain is not intact as far as the keyring can tell: a signature would only cover that up.
+/// A tenant's chain is not intact as far as the keyring can tell, but for breaks that the log itself acknowledges: a
+/// signature would only cover that up.
 struct NotExported {
     TenantId tenant;
     Verification verification;
@@ -33,6 +34,8 @@ struct ExportOptions {
     /// Is given the bundle piece by piece (docs/formats/bundle.md).
     std::function<void(std::span<const std::byte>)> sink;
     std::function<void(const TenantId&, std::int64_t done, std::int64_t all)> progress{};
+    /// Compared with, as by `AuditLog::verify`: a log that is behind it is not exported. It must outlive the call.
+    const Checkpoint* checkpoint = nullptr;
 };
 
 /// Writes all entries of the tenants, and verifies each chain with the keyring while it goes by; tenants without
@@ -66,6 +69,13 @@ struct BundleRetired {
     std::int64_t seq = 0;
 };
 
+/// An entry of the tenant acknowledges a break. Without a keyring it is taken at its word, which the signer vouches
+/// for.
+struct BundleAcknowledged {
+    TenantId tenant;
+    Acknowledgement acknowledgement;
+};
+
 struct BundleVerification {
     /// What all of it comes to, as for a tenant's log.
     Verdict verdict = Verdict::empty;
@@ -79,6 +89,8 @@ struct BundleVerification {
     std::int64_t entries = 0;
     std::int64_t unverifiable_entries = 0;  ///< By the keyring, where one was given.
     std::vector<BundleRetired> retired{};
+    std::vector<BundleAcknowledged> acknowledged{};  ///< At most Verification::findings_max.
+    bool any_acknowledged = false;                   ///< Is a break of the entries here acknowledged?
     /// In order of tenant and number; at most Verification::findings_max, `findings_total` counts all.
     std::vector<Finding> findings{};
     std::int64_t findings_total = 0;

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -51,6 +53,21 @@ struct NoteRefused {
 /// no lock. It reads the state rows alone and verifies nothing. Throws SetupError where a state row counts entries and
 /// has no MAC, which is for `AuditLog::verify` to explain.
 [[nodiscard]] Checkpoint read_checkpoint(Transaction& transaction);
+
+/// What the database says of the last checkpoint that was noted: that it was made, not that it is still kept.
+struct NotedCheckpoint {
+    std::int64_t made_at = 0;          ///< Microseconds since 1970-01-01 UTC.
+    std::chrono::milliseconds age{0};  ///< By the server's clock.
+    std::int64_t tenants = 0;
+    std::int64_t entries = 0;
+};
+
+/// Notes that the checkpoint was made, for `last_noted_checkpoint`. False, and nothing is done, where the role may not
+/// (only rowlock_auditor may: others do not see all tenants) or the server takes no writes. Locks the one row that
+/// holds it until the transaction ends.
+bool note_checkpoint(Transaction& transaction, const Checkpoint& checkpoint);
+/// Takes no lock.
+[[nodiscard]] std::optional<NotedCheckpoint> last_noted_checkpoint(Transaction& transaction);
 
 /// The checkpoint as a signed note (docs/formats/checkpoint.md). The same checkpoint and key give the same bytes.
 [[nodiscard]] std::string sign_checkpoint(const Checkpoint& checkpoint, const SigningKey& key);

@@ -1,12 +1,11 @@
-// Bundles: from a database into one, and from one to a verdict.
+// Bundles: from a database into one.
 #include "rowlock/bundle.hpp"
 
 #include <algorithm>
 #include <optional>
 
-#include "audit/bundle_reader.hpp"
-#include "audit/bundle_verifier.hpp"
 #include "audit/bundle_writer.hpp"
+#include "audit/chain.hpp"
 #include "audit/copy_reader.hpp"
 #include "audit/log_reader.hpp"
 #include "rowlock/error.hpp"
@@ -20,18 +19,21 @@ constexpr Statement read_ledger{
     "audit.read_ledger",
     "SELECT ledger_id, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM rowlock.ledger"};
 
-/// How often the progress is told, in entries.
-constexpr std::int64_t progress_step = 65536;
-
 Verification export_tenant(Transaction& transaction, const Keyring& keyring, const TenantId& tenant,
                            BundleWriter& writer, const ExportOptions& options) {
     LogRange range;
     read_range(transaction, tenant, range);
-    ChainVerifier verifier(keyring, range.ledger, tenant);
+    if (options.checkpoint != nullptr) require_same_ledger(*options.checkpoint, range.ledger, "database");
+    ChainVerifierOptions chain_options;
+    chain_options.checkpoint = mark_of(options.checkpoint, tenant);
+    ChainVerifier verifier(keyring, range.ledger, tenant, std::move(chain_options));
+    bool all_written = true;
     const auto take = [&](const SignedEntry& entry) {
         verifier.feed(entry);
         // What is no MAC is found by the verifier, and then nothing is exported.
-        if (entry.mac.size() == sizeof(Mac) && entry.prev_mac.size() == sizeof(Mac)) writer.add(tenant, entry);
+        const bool writable = entry.mac.size() == sizeof(Mac) && entry.prev_mac.size() == sizeof(Mac);
+        if (writable) writer.add(tenant, entry);
+        all_written &= writable;
     };
     std::optional<CopyReader> reader;
     const auto next_chunk = [&](std::int64_t begins) {
@@ -40,7 +42,10 @@ Verification export_tenant(Transaction& transaction, const Keyring& keyring, con
     };
     const auto piece = [&](std::span<const std::byte> bytes) { reader->take(bytes); };
     read_pieces(transaction, tenant, range, {VerifyOptions{}.chunk_entries, next_chunk, piece});
-    return verifier.finish(range.state);
+    Verification verification = verifier.finish(range.state);
+    // Acknowledged or not, a bundle has no form for it.
+    if (!all_written) verification.verdict = Verdict::tampered;
+    return verification;
 }
 
 }  // namespace
@@ -56,35 +61,11 @@ ExportOutcome export_bundle(Transaction& transaction, const Keyring& keyring, st
     ordered.erase(first_again, end);
     for (const TenantId& tenant : ordered) {
         Verification verification = export_tenant(transaction, keyring, tenant, writer, options);
-        if (verification.verdict != Verdict::intact && verification.verdict != Verdict::empty) {
+        if (!is_good(verification.verdict) && verification.verdict != Verdict::empty) {
             return NotExported{tenant, std::move(verification)};
         }
     }
     return writer.finish(transaction.execute(read_ledger).only().integer(1));
-}
-
-BundleVerification verify_bundle(const std::function<std::size_t(std::span<std::byte>)>& source,
-                                 const BundleVerifyOptions& options) {
-    BundleReader reader(source);
-    BundleVerifier verifier(options);
-    auto begun = reader.begin();
-    if (auto* const damage = std::get_if<BundleDamage>(&begun)) return verifier.finish(std::move(*damage));
-    std::int64_t offset = 0;
-    std::int64_t told = 0;
-    while (true) {
-        auto next = reader.next();
-        if (auto* const damage = std::get_if<BundleDamage>(&next)) return verifier.finish(std::move(*damage));
-        const auto* const record = std::get_if<BundleReader::Record>(&next);
-        if (record == nullptr) break;
-        offset = record->offset + static_cast<std::int64_t>(bundle_record_head + record->payload.size());
-        if (verifier.complete()) return verifier.finish(BundleDamage{record->offset, "bytes behind the end"});
-        if (auto wrong = verifier.take(record->type, record->payload)) {
-            return verifier.finish(BundleDamage{record->offset, std::move(*wrong)});
-        }
-        if (options.progress && verifier.entries() >= told + progress_step) options.progress(told = verifier.entries());
-    }
-    if (verifier.complete()) return verifier.finish(std::nullopt);
-    return verifier.finish(BundleDamage{offset, "the file is cut off here"});
 }
 
 }  // namespace rowlock

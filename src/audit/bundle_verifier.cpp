@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "audit/bundle_reader.hpp"
 #include "audit/note.hpp"
 #include "rowlock/error.hpp"
 
@@ -14,18 +15,15 @@ namespace {
 /// of its tenants: some milliseconds for each.
 constexpr std::size_t trial_bytes = std::size_t{4} << 20U;
 
+/// How often the progress is told, in entries.
+constexpr std::int64_t progress_step = 65536;
+
 bool same_bytes(std::span<const std::byte> left, std::span<const std::byte> right) {
     return std::ranges::equal(left, right);
 }
 
 std::string_view as_text(std::span<const std::byte> bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-std::optional<CheckpointMark> checkpoint_mark(const Checkpoint* checkpoint, const TenantId& tenant) {
-    const ChainHead* const head = checkpoint == nullptr ? nullptr : checkpoint->find(tenant);
-    if (head == nullptr) return std::nullopt;
-    return CheckpointMark{head->size, head->mac, checkpoint->made_at};
 }
 
 }  // namespace
@@ -50,10 +48,7 @@ std::optional<std::string> BundleVerifier::take_header(std::span<const std::byte
     if (!header) return "the header is damaged";
     result_.ledger = header->ledger;
     result_.signer = header->signer;
-    if (options_.checkpoint != nullptr && options_.checkpoint->ledger != result_.ledger) {
-        throw SetupError("the checkpoint is of ledger " + EntryId(options_.checkpoint->ledger).text() +
-                         ", and this bundle of ledger " + EntryId(result_.ledger).text());
-    }
+    if (options_.checkpoint != nullptr) require_same_ledger(*options_.checkpoint, result_.ledger, "bundle");
     phase_ = Phase::entries;
     return std::nullopt;
 }
@@ -81,16 +76,17 @@ std::optional<std::string> BundleVerifier::take_entry(std::span<const std::byte>
     }
     const bool both_there = entry.seq == head.last + 1 && entry.seq > head.first;
     const bool before_sound = chain_->sound;
-    check_place(entry);
     check_hash(*read);
     if (both_there && before_sound && chain_->sound && !same_bytes(entry.prev_mac, head.mac)) {
-        report(FindingKind::unlinked, head.tenant, entry.seq, entry.seq, "does not follow the entry before it");
+        chain_->found.add(
+            {FindingKind::unlinked, entry.seq, entry.seq, std::nullopt, "does not follow the entry before it"});
     }
     head.last = entry.seq;
     std::ranges::copy(entry.mac, head.mac.begin());
     head.key_id = next_key_of(entry);
     chain_->comparison.see(entry, head.mac);
     chain_->prefix.see(entry);
+    chain_->acknowledgements.see(entry);
     if (chain_->verifier) chain_->verifier->feed(entry);
     return std::nullopt;
 }
@@ -102,9 +98,10 @@ bool BundleVerifier::open_chain(const BundleEntry& read) {
         chain_.emplace(Chain{{tenant, read.entry.seq, read.entry.seq - 1, {}, {}, {}},
                              {},
                              true,
-                             true,
-                             CheckpointComparison(checkpoint_mark(options_.checkpoint, tenant)),
+                             CheckpointComparison(mark_of(options_.checkpoint, tenant)),
                              {},
+                             {},
+                             FindingList(tenant),
                              std::nullopt});
         if (read.entry.seq > 1) chain_->prefix.lacks_up_to(read.entry.seq - 1);
         if (options_.keyring) {
@@ -118,13 +115,6 @@ bool BundleVerifier::open_chain(const BundleEntry& read) {
     }
 }
 
-void BundleVerifier::check_place(const SignedEntry& entry) {
-    const BundleHead& head = chain_->head;
-    if (entry.seq == head.last + 1) return;
-    report(FindingKind::missing, head.tenant, head.last + 1, entry.seq - 1, "not there, though an entry after it is");
-    chain_->follows = false;
-}
-
 Digest BundleVerifier::hash_after(const Digest& before, std::span<const std::byte> hashed) {
     hash_.begin();
     hash_.update(before);
@@ -132,39 +122,48 @@ Digest BundleVerifier::hash_after(const Digest& before, std::span<const std::byt
     return hash_.finish();
 }
 
-/// Behind a gap the stored hash is taken as it is: the signed one at the end says whether it may be.
+/// Behind a gap the hash tells whether the entries were missing when the bundle was made: then it follows that of the
+/// last entry before the gap. Else the stored hash is taken as it is: the signed one at the end says whether it may be.
 void BundleVerifier::check_hash(const BundleEntry& read) {
     Chain& chain = *chain_;
+    const std::int64_t seq = read.entry.seq;
     const Digest stored_before = chain.head.hash;
     const Digest computed_before = chain.computed;
     chain.head.hash = read.hash;
-    chain.computed = chain.follows ? hash_after(stored_before, read.hashed) : read.hash;
+    chain.computed = hash_after(stored_before, read.hashed);
     chain.sound = chain.computed == read.hash;
     if (!chain.sound && stored_before != computed_before) {
         // Of the entry before, it may be the stored hash alone that was changed.
         chain.computed = hash_after(computed_before, read.hashed);
         chain.sound = chain.computed == read.hash;
     }
-    chain.follows = true;
-    if (!chain.sound) {
-        report(FindingKind::changed, chain.head.tenant, read.entry.seq, read.entry.seq, "not what was hashed");
+    if (seq > chain.head.last + 1) {
+        const std::string detail = "not there, though an entry after it is";
+        if (chain.sound) {
+            chain.found.add({FindingKind::missing, chain.head.last + 1, seq - 1, std::nullopt, detail});
+        } else {
+            report(FindingKind::missing, chain.head.tenant, chain.head.last + 1, seq - 1, detail);
+            chain.computed = read.hash;
+            chain.sound = true;
+        }
     }
+    if (!chain.sound) report(FindingKind::changed, chain.head.tenant, seq, seq, "not what was hashed");
 }
 
 void BundleVerifier::close_chain() {
     if (!chain_) return;
-    check_prefix(*chain_);
+    check_log(*chain_);
     check_chain(*chain_);
     heads_.push_back(chain_->head);
     computed_.push_back(chain_->computed);
     chain_.reset();
 }
 
-/// What was dropped before the export, and what a checkpoint says.
-void BundleVerifier::check_prefix(Chain& chain) {
-    for (const FoundAt& each : chain.prefix.finish()) {
-        report(each.kind, chain.head.tenant, each.seq, each.last_seq, each.detail);
-    }
+/// What was wrong with the log when it was exported, what was dropped before, and what a checkpoint says.
+void BundleVerifier::check_log(Chain& chain) {
+    for (FoundAt& each : chain.prefix.finish()) chain.found.add(std::move(each));
+    const std::vector<FoundAt> left = chain.acknowledgements.left_without_keys(chain.found.take(), chain.head.first);
+    for (const FoundAt& each : left) report(each.kind, chain.head.tenant, each.seq, each.last_seq, each.detail);
     const auto& retirement = chain.prefix.retirement();
     if (chain.prefix.retired_through() > 0) {
         result_.retired.push_back({chain.head.tenant, chain.prefix.retired_through(), retirement->seq});
@@ -173,12 +172,20 @@ void BundleVerifier::check_prefix(Chain& chain) {
     if (found) report(found->kind, chain.head.tenant, found->seq, found->last_seq, found->detail);
 }
 
+void BundleVerifier::tell_acknowledged(const TenantId& tenant, const std::vector<Acknowledgement>& acknowledgements) {
+    for (const Acknowledgement& each : acknowledgements) {
+        result_.any_acknowledged |= each.found;
+        if (result_.acknowledged.size() < Verification::findings_max) result_.acknowledged.push_back({tenant, each});
+    }
+}
+
 /// What the HMACs tell, where it has not been told already.
 void BundleVerifier::check_chain(Chain& chain) {
-    if (!chain.verifier) return;
+    if (!chain.verifier) return tell_acknowledged(chain.head.tenant, chain.acknowledgements.all());
     const Verification verification =
         chain.verifier->finish(StateRow{chain.head.last, chain.head.mac, chain.head.key_id});
     result_.unverifiable_entries += verification.unverifiable_entries;
+    tell_acknowledged(chain.head.tenant, verification.acknowledgements);
     for (const Finding& finding : verification.findings) {
         const bool told = std::ranges::any_of(result_.findings, [&](const Finding& known) {
             return known.kind == finding.kind && known.tenant == finding.tenant && known.seq == finding.seq;
@@ -301,7 +308,32 @@ Verdict BundleVerifier::verdict() const {
         return std::ranges::all_of(result_.findings, only_older) ? Verdict::rolled_back : Verdict::tampered;
     }
     if (result_.entries == 0) return Verdict::empty;
-    return pinned_ && result_.unverifiable_entries == 0 ? Verdict::intact : Verdict::unverifiable;
+    if (!pinned_ || result_.unverifiable_entries > 0) return Verdict::unverifiable;
+    return result_.any_acknowledged ? Verdict::acknowledged : Verdict::intact;
+}
+
+BundleVerification verify_bundle(const std::function<std::size_t(std::span<std::byte>)>& source,
+                                 const BundleVerifyOptions& options) {
+    BundleReader reader(source);
+    BundleVerifier verifier(options);
+    auto begun = reader.begin();
+    if (auto* const damage = std::get_if<BundleDamage>(&begun)) return verifier.finish(std::move(*damage));
+    std::int64_t offset = 0;
+    std::int64_t told = 0;
+    while (true) {
+        auto next = reader.next();
+        if (auto* const damage = std::get_if<BundleDamage>(&next)) return verifier.finish(std::move(*damage));
+        const auto* const record = std::get_if<BundleReader::Record>(&next);
+        if (record == nullptr) break;
+        offset = record->offset + static_cast<std::int64_t>(bundle_record_head + record->payload.size());
+        if (verifier.complete()) return verifier.finish(BundleDamage{record->offset, "bytes behind the end"});
+        if (auto wrong = verifier.take(record->type, record->payload)) {
+            return verifier.finish(BundleDamage{record->offset, std::move(*wrong)});
+        }
+        if (options.progress && verifier.entries() >= told + progress_step) options.progress(told = verifier.entries());
+    }
+    if (verifier.complete()) return verifier.finish(std::nullopt);
+    return verifier.finish(BundleDamage{offset, "the file is cut off here"});
 }
 
 }  // namespace rowlock

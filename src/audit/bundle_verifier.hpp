@@ -35,11 +35,12 @@ class BundleVerifier {
     /// What is known of the tenant whose entries are being read.
     struct Chain {
         BundleHead head;
-        Digest computed{};    ///< The hash of the last entry as it stands, beside the stored one in `head`.
-        bool follows = true;  ///< The entry before is there, so that the next hash can be computed.
-        bool sound = true;    ///< The last entry is as it was hashed.
+        Digest computed{};  ///< The hash of the last entry as it stands, beside the stored one in `head`.
+        bool sound = true;  ///< The last entry is as it was hashed.
         CheckpointComparison comparison;
         RetiredPrefix prefix;
+        Acknowledgements acknowledgements;
+        FindingList found;  ///< In the log that was exported, as far as it can be seen without its keys.
         std::optional<ChainVerifier> verifier;
     };
 
@@ -50,10 +51,10 @@ class BundleVerifier {
 
     bool open_chain(const BundleEntry& read);
     void close_chain();
-    void check_place(const SignedEntry& entry);
     void check_hash(const BundleEntry& read);
     [[nodiscard]] Digest hash_after(const Digest& before, std::span<const std::byte> hashed);
-    void check_prefix(Chain& chain);
+    void check_log(Chain& chain);
+    void tell_acknowledged(const TenantId& tenant, const std::vector<Acknowledgement>& acknowledgements);
     void check_chain(Chain& chain);
 
     void compare_heads(const std::vector<BundleHead>& signed_heads);

@@ -41,6 +41,14 @@ void ChainVerifier::report(FindingKind kind, std::int64_t first, std::int64_t la
     findings_.add({kind, first, last, std::nullopt, std::move(detail)});
 }
 
+void ChainVerifier::report_entry(FindingKind kind, std::int64_t seq, const Digest& hash, std::string detail) {
+    findings_.add({kind, seq, seq, std::nullopt, std::move(detail), {hash}});
+}
+
+void ChainVerifier::report_unlinked(const SignedEntry& entry, const Mac& before, std::string detail) {
+    report_entry(FindingKind::unlinked, entry.seq, link_hash(before, entry_hash(entry)), std::move(detail));
+}
+
 /// An entry at no place of the chain: it does not move the chain on.
 void ChainVerifier::stray(const SignedEntry& entry, bool extra) {
     if (const auto index = suspects_.add(entry)) {
@@ -102,7 +110,7 @@ void ChainVerifier::judge_without_key(const SignedEntry& entry) {
 }
 
 void ChainVerifier::reject(const SignedEntry& entry, FindingKind kind, std::string detail) {
-    report(kind, entry.seq, entry.seq, std::move(detail));
+    report_entry(kind, entry.seq, entry_hash(entry), std::move(detail));
     before_ = position_;
     // It may be a rotation whose key id or format was changed. One that its own key signed truly is no such thing.
     position_.key_open |= entry.format != entry_format || !keys_.has(entry.key_id);
@@ -114,7 +122,7 @@ void ChainVerifier::suspect(const SignedEntry& entry, const Mac& recomputed) {
     if (index) {
         suspects_[*index].key_unexpected = !is_chain_key(entry) && !position_.key_open;
     } else {
-        report(FindingKind::changed, entry.seq, entry.seq, "a column is not what was signed");
+        report_entry(FindingKind::changed, entry.seq, entry_hash(entry), "a column is not what was signed");
     }
     before_ = position_;
     position_.key_open = true;
@@ -126,10 +134,14 @@ void ChainVerifier::accept(const SignedEntry& entry, Standing standing, const Ma
     if (!gaps_.empty()) flush_gaps();
     check_link(entry);
     position_.last = {entry.seq, standing, mac_of(entry.mac), recomputed, std::nullopt};
-    position_.key_open = false;
+    // Which key a chain goes on with whose beginning has been dropped, an entry further on tells: until then the first
+    // entry's own word for a key that is not at hand is not to make all others strangers.
+    position_.key_open = standing == Standing::unverifiable && entry.seq == begun_at_ && entry.seq > 1;
     position_.named_key.clear();
     last_good_ = position_.last;
     comparison_.see(entry, recomputed);
+    // Who has no key might be shown one that nobody signed.
+    if (standing == Standing::good) acknowledgements_.see(entry);
     prefix_.see(entry);
     if (entry.action == rotation_action) introduce_key(entry);
 }
@@ -180,20 +192,19 @@ void ChainVerifier::check_link(const SignedEntry& entry) {
     switch (last.standing) {
         case Standing::none:
             if (keys_.has(position_.key_id) && !follows(keys_.genesis(position_.key_id))) {
-                report(FindingKind::unlinked, entry.seq, entry.seq, "the first entry does not follow genesis");
+                report_unlinked(entry, Mac{}, "the first entry does not follow genesis");
             }
             return;
         case Standing::good:
         case Standing::unverifiable:
             if (!follows(last.recomputed)) {
-                report(FindingKind::unlinked, entry.seq, entry.seq,
-                       "a true entry that does not follow the one before it");
+                report_unlinked(entry, last.recomputed, "a true entry that does not follow the one before it");
             }
             return;
         case Standing::suspect:
             // Judged when it is known what the suspect is: after a displaced entry nothing could follow.
             if (last.suspect && !follows(last.stored) && !follows(last.recomputed)) {
-                suspects_[*last.suspect].next_unlinked = true;
+                suspects_[*last.suspect].next_unlinked = link_hash(last.recomputed, entry_hash(entry));
             }
             return;
         case Standing::gap:

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "audit/chain_acknowledgement.hpp"
 #include "audit/chain_checkpoint.hpp"
 #include "audit/chain_findings.hpp"
 #include "audit/chain_retirement.hpp"
@@ -41,6 +42,7 @@ struct ChainVerifierOptions {
 /// - The chain's key is the one that genesis names, then the one that each rotation entry names; any other is
 ///   `unknown_key`, at hand or not. After a bad or missing entry, which may have been a rotation, an authentic entry's
 ///   key is taken for the chain's, unless the chain had left that key before.
+/// - A break that an entry further on acknowledges is told by that entry and is no finding.
 /// - An entry of the chain's key that is not at hand counts as unverifiable; the chain goes on from its stored MAC.
 ///
 /// Memory does not grow with the log: the limits bound the suspects, Verification::findings_max the findings.
@@ -86,6 +88,9 @@ class ChainVerifier {
     };
 
     void report(FindingKind kind, std::int64_t first, std::int64_t last, std::string detail);
+    /// Of one entry, and what shows that it is the same one when it is found again.
+    void report_entry(FindingKind kind, std::int64_t seq, const Digest& hash, std::string detail);
+    void report_unlinked(const SignedEntry& entry, const Mac& before, std::string detail);
     void stray(const SignedEntry& entry, bool extra);
     void repeated(const SignedEntry& entry);
     void judge(const SignedEntry& entry);
@@ -118,6 +123,7 @@ class ChainVerifier {
     SuspectList suspects_;
     CheckpointComparison comparison_;
     RetiredPrefix prefix_;
+    Acknowledgements acknowledgements_;
     FindingList findings_;
     Verification verification_;
     Position position_;

@@ -3,18 +3,34 @@
 #include <algorithm>
 
 #include "audit/own_entries.hpp"
+#include "rowlock/error.hpp"
 
 namespace rowlock {
 
 namespace {
 
-/// The checkpoint's entries behind `after` are given up; one that names the newest of them must name it rightly.
+/// The checkpoint's entries behind `after` are given up; one that names the newest of them must name it rightly. A
+/// checkpoint from after the resumption is of the log that has gone on since, and may count as few.
 bool explains(const Resumption& resumption, const CheckpointMark& mark) {
     if (mark.size <= resumption.after || mark.size > resumption.size) return false;
-    return mark.size < resumption.size || equal_in_constant_time(mark.mac, resumption.mac);
+    if (mark.size == resumption.size) return equal_in_constant_time(mark.mac, resumption.mac);
+    return mark.made_at <= resumption.recorded_at;
 }
 
 }  // namespace
+
+std::optional<CheckpointMark> mark_of(const Checkpoint* checkpoint, const TenantId& tenant) {
+    const ChainHead* const head = checkpoint == nullptr ? nullptr : checkpoint->find(tenant);
+    if (head == nullptr) return std::nullopt;
+    return CheckpointMark{head->size, head->mac, checkpoint->made_at};
+}
+
+void require_same_ledger(const Checkpoint& checkpoint, const LedgerId& ledger, std::string_view what) {
+    if (checkpoint.ledger == ledger) return;
+    throw SetupError("the checkpoint is of ledger " + EntryId(checkpoint.ledger).text() + ", and this " +
+                     std::string(what) + " is ledger " + EntryId(ledger).text() +
+                     ": name a checkpoint of this one, or what it was made of");
+}
 
 void CheckpointComparison::see(const SignedEntry& entry, const Mac& mac) {
     if (entry.action == resume_action) {

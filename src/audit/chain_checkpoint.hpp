@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "audit/chain_findings.hpp"
 #include "audit/frame.hpp"
 #include "audit/own_entries.hpp"
 #include "rowlock/audit_log.hpp"
+#include "rowlock/checkpoint.hpp"
 
 namespace rowlock {
 
@@ -19,6 +21,11 @@ struct CheckpointMark {
     Mac mac{};
     std::int64_t made_at = 0;
 };
+
+/// Nothing where there is no checkpoint, or where it does not name the tenant.
+[[nodiscard]] std::optional<CheckpointMark> mark_of(const Checkpoint* checkpoint, const TenantId& tenant);
+/// Throws SetupError for a checkpoint of another ledger; `what` is what it is compared with.
+void require_same_ledger(const Checkpoint& checkpoint, const LedgerId& ledger, std::string_view what);
 
 /// Is shown the true entries of a chain, in order.
 ///

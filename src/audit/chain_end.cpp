@@ -17,7 +17,8 @@ Verification ChainVerifier::finish(const std::optional<StateRow>& state) {
     if (state) finish_head(*state);
     finish_suspects();
     finish_checkpoint(state);
-    findings_.finish(verification_);
+    findings_.finish(verification_, acknowledgements_);
+    verification_.acknowledgements = acknowledgements_.all();
     verification_.verdict = verdict();
     return std::move(verification_);
 }
@@ -30,7 +31,9 @@ Verdict ChainVerifier::verdict() const {
         return std::ranges::all_of(verification_.findings, only_older) ? Verdict::rolled_back : Verdict::tampered;
     }
     if (verification_.entries == 0) return Verdict::empty;
-    return verification_.unverifiable_entries > 0 ? Verdict::unverifiable : Verdict::intact;
+    if (verification_.unverifiable_entries > 0) return Verdict::unverifiable;
+    const bool known = std::ranges::any_of(verification_.acknowledgements, &Acknowledgement::found);
+    return known ? Verdict::acknowledged : Verdict::intact;
 }
 
 void ChainVerifier::finish_prefix() {
@@ -124,21 +127,26 @@ void ChainVerifier::report_suspect(const Suspect& suspect) {
     if (suspect.belongs_at) {
         const std::string place = std::to_string(*suspect.belongs_at);
         const bool foreign = suspect.belongs_to.has_value();
-        findings_.add({foreign ? FindingKind::foreign : FindingKind::displaced, seq, seq, suspect.belongs_at,
+        findings_.add({foreign ? FindingKind::foreign : FindingKind::displaced,
+                       seq,
+                       seq,
+                       suspect.belongs_at,
                        foreign ? "entry " + place + " of tenant " + suspect.belongs_to->text()
-                               : "a true entry, numbered " + place + " when it was signed"});
+                               : "a true entry, numbered " + place + " when it was signed",
+                       {entry_hash(suspect.view())}});
         return;
     }
     // A second entry of its seq has been reported as such.
     if (suspect.extra) return;
     if (suspect.key_unexpected) {
-        report(FindingKind::unknown_key, seq, seq, "the chain does not use key " + suspect.key_id + " here");
+        report_entry(FindingKind::unknown_key, seq, entry_hash(suspect.view()),
+                     "the chain does not use key " + suspect.key_id + " here");
         return;
     }
-    report(FindingKind::changed, seq, seq, "a column is not what was signed");
+    report_entry(FindingKind::changed, seq, entry_hash(suspect.view()), "a column is not what was signed");
     if (!suspect.next_unlinked) return;
-    report(FindingKind::unlinked, seq + 1, seq + 1,
-           "a true entry that follows neither the stored nor the signed form of the one before it");
+    report_entry(FindingKind::unlinked, seq + 1, *suspect.next_unlinked,
+                 "a true entry that follows neither the stored nor the signed form of the one before it");
 }
 
 }  // namespace rowlock

@@ -7,7 +7,8 @@ namespace rowlock {
 void RetiredPrefix::see(const SignedEntry& entry) {
     if (lacking_ == 0) return;
     if (entry.seq == lacking_ + 1) {
-        remaining_ = Remaining{{entry.prev_mac.begin(), entry.prev_mac.end()}, std::string(entry.key_id)};
+        remaining_ =
+            Remaining{{entry.prev_mac.begin(), entry.prev_mac.end()}, std::string(entry.key_id), entry_hash(entry)};
     }
     if (entry.action != retirement_action) return;
     auto retirement = retirement_of(entry);
@@ -31,12 +32,20 @@ std::vector<FoundAt> RetiredPrefix::finish() {
     const std::int64_t next = lacking_ + 1;
     const std::string says = "entry " + std::to_string(last_->seq);
     if (!equal_in_constant_time(remaining_->prev_mac, last_->mac)) {
-        found.push_back(
-            {FindingKind::unlinked, next, next, std::nullopt, "does not follow the entry that " + says + " retires"});
+        found.push_back({FindingKind::unlinked,
+                         next,
+                         next,
+                         std::nullopt,
+                         "does not follow the entry that " + says + " retires",
+                         {link_hash(last_->mac, remaining_->hash)}});
     }
     if (remaining_->key_id != last_->key_id) {
-        found.push_back({FindingKind::unknown_key, next, next, std::nullopt,
-                         says + " says that key " + last_->key_id + " comes here, and it is " + remaining_->key_id});
+        found.push_back({FindingKind::unknown_key,
+                         next,
+                         next,
+                         std::nullopt,
+                         says + " says that key " + last_->key_id + " comes here, and it is " + remaining_->key_id,
+                         {remaining_->hash}});
     }
     return found;
 }

@@ -32,6 +32,7 @@ class RetiredPrefix {
     struct Remaining {
         std::vector<std::byte> prev_mac;
         std::string key_id;
+        Digest hash{};  ///< entry_hash.
     };
 
     std::int64_t lacking_ = 0;

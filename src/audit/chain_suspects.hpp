@@ -8,6 +8,7 @@
 
 #include "audit/frame.hpp"
 #include "audit/owned_entry.hpp"
+#include "crypto/sha256.hpp"
 
 namespace rowlock {
 
@@ -26,8 +27,8 @@ struct Suspect : OwnedEntry {
     bool key_unexpected = false;
     /// A second entry of its seq, which has been reported as such.
     bool extra = false;
-    /// The entry after it is true and follows neither its stored nor its recomputed MAC.
-    bool next_unlinked = false;
+    /// Where the entry after it is true and follows neither its stored nor its recomputed MAC: that one's link_hash.
+    std::optional<Digest> next_unlinked;
 
     std::optional<std::int64_t> belongs_at;
     std::optional<TenantId> belongs_to;

@@ -17,6 +17,22 @@ constexpr Statement read_heads{"audit.read_heads",
                                "  FROM rowlock.ledger LEFT JOIN rowlock.tenant_seq AS head ON head.last_seq <> 0"
                                " ORDER BY head.tenant_id"};
 
+/// Takes no lock.
+constexpr Statement may_note{
+    "audit.may_note_checkpoint",
+    "SELECT has_function_privilege('rowlock.note_checkpoint(bigint, bigint, bigint)', 'EXECUTE')"
+    "   AND current_setting('transaction_read_only') = 'off'"};
+
+/// Locks: the one row of checkpoint_noted, until the transaction ends.
+constexpr Statement note_made{"audit.note_checkpoint", "SELECT rowlock.note_checkpoint($1, $2, $3)", true};
+
+/// Takes no lock.
+constexpr Statement read_noted{
+    "audit.read_noted",
+    "SELECT (extract(epoch FROM made_at) * 1000000)::bigint,"
+    "       (extract(epoch FROM clock_timestamp() - made_at) * 1000)::bigint, tenants, entries"
+    "  FROM rowlock.checkpoint_noted"};
+
 ChainHead head_of_row(const Row& row) {
     ChainHead head{TenantId(std::string(row.text(2))), row.integer(3), {}, row.optional_text(5).value_or("")};
     if (head.size < 1 || row.is_null(4) || head.key_id.empty()) {
@@ -42,6 +58,22 @@ Checkpoint read_checkpoint(Transaction& transaction) {
         if (!row.is_null(2)) checkpoint.heads.push_back(head_of_row(row));
     }
     return checkpoint;
+}
+
+bool note_checkpoint(Transaction& transaction, const Checkpoint& checkpoint) {
+    if (!transaction.execute(may_note).only().boolean(0)) return false;
+    std::int64_t entries = 0;
+    for (const ChainHead& head : checkpoint.heads) entries += head.size;
+    const auto tenants = static_cast<std::int64_t>(checkpoint.heads.size());
+    transaction.execute(note_made, {checkpoint.made_at, tenants, entries});
+    return true;
+}
+
+std::optional<NotedCheckpoint> last_noted_checkpoint(Transaction& transaction) {
+    const Rows rows = transaction.execute(read_noted);
+    if (rows.empty()) return std::nullopt;
+    const Row row = rows[0];
+    return NotedCheckpoint{row.integer(0), std::chrono::milliseconds(row.integer(1)), row.integer(2), row.integer(3)};
 }
 
 }  // namespace rowlock

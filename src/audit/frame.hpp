@@ -23,16 +23,19 @@ inline constexpr std::string_view rotation_action = "rowlock.key_rotation";
 inline constexpr std::string_view resume_action = "rowlock.resume";
 /// An entry with this action says that the entries up to some number have been dropped.
 inline constexpr std::string_view retirement_action = "rowlock.retirement";
+/// An entry with this action says that a break before it is known.
+inline constexpr std::string_view acknowledge_action = "rowlock.acknowledge";
 
 /// The domain that an entry's frame begins with is chosen by its action.
 struct EntryDomain {
     std::string_view action;  ///< Empty: every action that is none of the others.
     std::string_view domain;
 };
-inline constexpr std::array<EntryDomain, 4> entry_domains{{{"", "rowlock/entry/1"},
+inline constexpr std::array<EntryDomain, 5> entry_domains{{{"", "rowlock/entry/1"},
                                                            {rotation_action, "rowlock/rotation/1"},
                                                            {resume_action, "rowlock/resume/1"},
-                                                           {retirement_action, "rowlock/retirement/1"}}};
+                                                           {retirement_action, "rowlock/retirement/1"},
+                                                           {acknowledge_action, "rowlock/acknowledge/1"}}};
 /// The place in entry_domains.
 [[nodiscard]] std::size_t entry_domain_of(const std::optional<std::string_view>& action);
 

@@ -64,6 +64,13 @@ std::string retirement_json(const Retirement& retirement) {
            R"(", "key_id": )" + quote_json(retirement.key_id) + R"(, "reason": )" + quote_json(retirement.reason) + "}";
 }
 
+std::string acknowledgement_json(const Acknowledgement& acknowledgement) {
+    return R"({"kind": ")" + std::string(name_of(acknowledgement.kind)) + R"(", "seq": )" +
+           std::to_string(acknowledgement.first_seq) + R"(, "last_seq": )" + std::to_string(acknowledgement.last_seq) +
+           R"(, "evidence": ")" + to_hex(acknowledgement.evidence) + R"(", "reason": )" +
+           quote_json(acknowledgement.reason) + "}";
+}
+
 std::optional<Resumption> resumption_of(const SignedEntry& entry) {
     const OwnData data(entry);
     const auto after = data.number("after");
@@ -83,6 +90,21 @@ std::optional<Retirement> retirement_of(const SignedEntry& entry) {
     auto reason = data.text("reason");
     if (!through || *through < 1 || *through >= entry.seq || !mac || !key_id || !reason) return std::nullopt;
     return Retirement{entry.seq, *through, *mac, std::move(*key_id), std::move(*reason)};
+}
+
+std::optional<Acknowledgement> acknowledgement_of(const SignedEntry& entry) {
+    const OwnData data(entry);
+    const auto kind = finding_kind_of(data.text("kind").value_or(""));
+    const auto first = data.number("seq");
+    const auto last = data.number("last_seq");
+    const auto evidence = data.mac("evidence");
+    auto reason = data.text("reason");
+    if (!kind || !first || *first < 1 || !last || *last < *first || *last >= entry.seq || !evidence || !reason) {
+        return std::nullopt;
+    }
+    return Acknowledgement{
+        entry.seq,          *kind, *first, *last, *evidence, entry.recorded_at, std::string(entry.actor.value_or("")),
+        std::move(*reason), false};
 }
 
 }  // namespace rowlock

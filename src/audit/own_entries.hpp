@@ -21,9 +21,11 @@ struct Retirement {
 
 [[nodiscard]] std::string resumption_json(const Resumption& resumption);
 [[nodiscard]] std::string retirement_json(const Retirement& retirement);
+[[nodiscard]] std::string acknowledgement_json(const Acknowledgement& acknowledgement);
 
 /// Nothing where the data is not of the form that the functions above write. The action is the caller's to look at.
 [[nodiscard]] std::optional<Resumption> resumption_of(const SignedEntry& entry);
 [[nodiscard]] std::optional<Retirement> retirement_of(const SignedEntry& entry);
+[[nodiscard]] std::optional<Acknowledgement> acknowledgement_of(const SignedEntry& entry);
 
 }  // namespace rowlock

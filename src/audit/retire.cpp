@@ -22,7 +22,14 @@ constexpr Statement drop_retired_entries{"audit.drop_retired", "SELECT rowlock.d
 
 std::optional<std::string> reason_against(const Verification& verification, const ChainHead* head,
                                           std::int64_t through) {
-    if (verification.verdict != Verdict::intact) return "the log is not intact";
+    if (!is_good(verification.verdict)) return "the log is not intact";
+    const auto breaks_cut = [&](const Acknowledgement& each) {
+        return each.found && each.first_seq <= through + 1 && each.last_seq >= through;
+    };
+    if (std::ranges::any_of(verification.acknowledgements, breaks_cut)) {
+        return "a break is acknowledged where the cut would be: nothing true would be left to begin with, so choose "
+               "another";
+    }
     if (through <= verification.retired_through) return "these entries have been retired already";
     if (head == nullptr) return "the checkpoint says nothing of this tenant";
     if (head->size < through) return "the checkpoint covers entries up to " + std::to_string(head->size) + " only";

@@ -25,25 +25,14 @@ bool may_have_foreign_entries(const Verification& verification) {
     });
 }
 
-std::optional<CheckpointMark> mark_of(const Checkpoint& checkpoint, const LedgerId& ledger, const TenantId& tenant) {
-    if (checkpoint.ledger != ledger) {
-        throw SetupError("the checkpoint is of ledger " + EntryId(checkpoint.ledger).text() +
-                         ", and this database is ledger " + EntryId(ledger).text() +
-                         ": name a checkpoint of this one, or the database that it was made of");
-    }
-    const ChainHead* const head = checkpoint.find(tenant);
-    if (head == nullptr) return std::nullopt;
-    return CheckpointMark{head->size, head->mac, checkpoint.made_at};
-}
-
 }  // namespace
 
 Verification AuditLog::verify(Transaction& transaction, const TenantId& tenant, const VerifyOptions& options) const {
     const auto run = [&](ChainVerifierOptions chain_options) {
         LogRange range;
         read_range(transaction, tenant, range);
-        if (options.checkpoint != nullptr)
-            chain_options.checkpoint = mark_of(*options.checkpoint, range.ledger, tenant);
+        if (options.checkpoint != nullptr) require_same_ledger(*options.checkpoint, range.ledger, "database");
+        chain_options.checkpoint = mark_of(options.checkpoint, tenant);
         ChainVerifier verifier(implementation_->cache.keyring(), range.ledger, tenant, std::move(chain_options));
         const auto feed = [&](const SignedEntry& entry) { verifier.feed(entry); };
         std::optional<CopyReader> reader;

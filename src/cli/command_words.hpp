@@ -46,6 +46,7 @@ struct TrustWords {
     SigningKeyOptions signing;
     CheckpointOptions checkpoint;
     ResumeOptions resume;
+    AcknowledgeOptions acknowledge;
     ExportCommandOptions export_entries;
     RetireEntriesOptions retire_entries;
     EraseOptions erase;

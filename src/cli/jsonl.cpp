@@ -13,6 +13,7 @@ namespace {
 struct Fields {
     std::optional<TenantId> tenant;
     AuditEntry entry;
+    std::optional<std::string> subject;
 };
 
 std::optional<std::string> text_of(const JsonMember& member) {
@@ -34,15 +35,19 @@ void take(Fields& fields, const JsonMember& member) {
         if (member.kind != JsonKind::null) fields.entry.data = std::string(member.raw);
     } else if (member.name == "entry_id") {
         if (const auto text = text_of(member)) fields.entry.id = EntryId::parse(*text);
+    } else if (member.name == "subject") {
+        fields.subject = text_of(member);
+        if (fields.subject == "") throw InvalidInput("\"subject\" is empty");
     } else {
-        throw InvalidInput(fmt::format(
-            "\"{}\" is not known: an entry has tenant, actor, action, object, data and entry_id", member.name));
+        throw InvalidInput(
+            fmt::format("\"{}\" is not known: an entry has tenant, actor, action, object, data, entry_id and subject",
+                        member.name));
     }
 }
 
 }  // namespace
 
-std::variant<TenantEntry, BadLine> parse_line(std::string_view line) {
+std::variant<JsonlEntry, BadLine> parse_line(std::string_view line) {
     const auto parsed = parse_object(line);
     if (const auto* const error = std::get_if<JsonError>(&parsed)) return BadLine{error->offset + 1, error->reason};
     Fields fields;
@@ -54,7 +59,9 @@ std::variant<TenantEntry, BadLine> parse_line(std::string_view line) {
         }
     }
     if (!fields.tenant) return BadLine{1, "\"tenant\" is missing"};
-    return TenantEntry{std::move(*fields.tenant), std::move(fields.entry)};
+    if (fields.subject && !fields.entry.data)
+        return BadLine{1, "\"subject\" says whose key encrypts the data, and there is no \"data\""};
+    return JsonlEntry{{std::move(*fields.tenant), std::move(fields.entry)}, std::move(fields.subject)};
 }
 
 }  // namespace rowlock::cli

@@ -2,14 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <system_error>
 
 #include "cli/connection.hpp"
 #include "cli/output.hpp"
+#include "rowlock/audit_log.hpp"
 #include "rowlock/error.hpp"
 
 namespace rowlock::cli {
@@ -99,6 +102,27 @@ std::variant<Checkpoint, Forged> read_checkpoint_file(const TrustOptions& option
             break;
     }
     return Forged{fmt::format("the checkpoint {} is forged: {}", options.checkpoint, refused.detail)};
+}
+
+std::variant<std::optional<Checkpoint>, Forged> read_checkpoint_if_named(const TrustOptions& options) {
+    if (options.checkpoint.empty()) {
+        if (options.pin_keys.empty()) return std::optional<Checkpoint>();
+        throw InvalidInput("--pin-key says whose checkpoint is trusted: name one with --checkpoint");
+    }
+    auto opened = read_checkpoint_file(options);
+    if (auto* const forged = std::get_if<Forged>(&opened)) return std::move(*forged);
+    return std::optional(std::get<Checkpoint>(std::move(opened)));
+}
+
+std::vector<TenantId> tenants_of(Database& database, const Checkpoint* checkpoint) {
+    std::vector<TenantId> here =
+        database.transact({}, [](Transaction& transaction) { return AuditLog::tenants(transaction); });
+    if (checkpoint == nullptr) return here;
+    std::vector<TenantId> counted_there;
+    for (const ChainHead& head : checkpoint->heads) counted_there.push_back(head.tenant);
+    std::vector<TenantId> all;
+    std::ranges::set_union(here, counted_there, std::back_inserter(all));
+    return all;
 }
 
 }  // namespace rowlock::cli

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -9,6 +10,7 @@
 
 #include "cli/commands/commands.hpp"
 #include "rowlock/checkpoint.hpp"
+#include "rowlock/database.hpp"
 
 namespace rowlock::cli {
 
@@ -33,5 +35,11 @@ Exit tell_forged(const Forged& forged);
 
 /// The checkpoint of the options. Throws SetupError for a file that is no checkpoint of a pinned key.
 [[nodiscard]] std::variant<Checkpoint, Forged> read_checkpoint_file(const TrustOptions& options);
+
+/// The same where it may be left out; --pin-key alone makes no sense then (InvalidInput).
+[[nodiscard]] std::variant<std::optional<Checkpoint>, Forged> read_checkpoint_if_named(const TrustOptions& options);
+
+/// All tenants of the database and, in order, those that only the checkpoint still knows (null: there is none).
+[[nodiscard]] std::vector<TenantId> tenants_of(Database& database, const Checkpoint* checkpoint);
 
 }  // namespace rowlock::cli

@@ -60,6 +60,7 @@ void add_trust_commands(CLI::App& app, const Context& context, TrustWords& words
     exporting->add_flag("--all", words.export_entries.all, "Every tenant");
     exporting->add_option("--out", words.export_entries.out, "A new file; - for stdout")->required()->type_name("FILE");
     exporting->add_option("--signing-key", words.export_entries.signing_key, signing_key_help)->type_name("FILE");
+    add_trust(*exporting, words.export_entries.trust);
 
     CLI::App* const resuming =
         add_command(app, chosen, "resume", "Let a log go on that was put back to an older state (a restore)",
@@ -69,6 +70,21 @@ void add_trust_commands(CLI::App& app, const Context& context, TrustWords& words
     resuming->add_option("--actor", words.resume.actor, "Who says so")->type_name("TEXT");
     add_trust(*resuming, words.resume.trust);
     resuming->get_option("--checkpoint")->required();
+
+    CLI::App* const acknowledging =
+        add_command(app, chosen, "acknowledge", "Say of a break that verify found that it is known, for ever visible",
+                    [&] { return acknowledge(context, words.acknowledge); });
+    acknowledging->add_option("--tenant", words.acknowledge.tenant, "Whose log")->required()->type_name("NAME");
+    acknowledging->add_option("--seq", words.acknowledge.seq, "An entry that the finding is about")
+        ->required()
+        ->type_name("SEQ");
+    acknowledging
+        ->add_option("--kind", words.acknowledge.kind, "Of the finding, such as changed, where there are several")
+        ->type_name("KIND");
+    acknowledging->add_option("--reason", words.acknowledge.reason, "Why; it stays in the log")
+        ->required()
+        ->type_name("TEXT");
+    acknowledging->add_option("--actor", words.acknowledge.actor, "Who says so")->type_name("TEXT");
 
     CLI::App* const erasing =
         add_command(app, chosen, "erase", "Destroy a subject's key: what it encrypted can't be read any more",

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace rowlock::cli {
@@ -35,8 +36,13 @@ std::string resumption_as_json(const Resumption& resumption) {
     return object.text("reason", resumption.reason).str();
 }
 
+std::string entries_words(std::int64_t first, std::int64_t last) {
+    return last > first ? fmt::format("entries {} to {}", first, last) : fmt::format("entry {}", first);
+}
+
 /// What is no finding, and yet to be seen for ever.
 void print_own_entries(const Verification& verification) {
+    for (const Acknowledgement& each : verification.acknowledgements) print_line("  " + acknowledgement_line(each));
     if (verification.retired_through > 0) {
         print_line(fmt::format("  entries 1 to {} were retired: entry {} says so", verification.retired_through,
                                verification.retired_by));
@@ -63,6 +69,8 @@ std::string_view verdict_word(Verdict verdict) {
             return "EMPTY";
         case Verdict::rolled_back:
             return "ROLLED BACK";
+        case Verdict::acknowledged:
+            return "ACKNOWLEDGED";
     }
     return "?";
 }
@@ -81,14 +89,38 @@ std::string finding_json(const Finding& finding) {
 }
 
 std::string finding_line(const Finding& finding) {
-    const std::string where = finding.last_seq > finding.seq
-                                  ? fmt::format("entries {} to {}", finding.seq, finding.last_seq)
-                                  : fmt::format("entry {}", finding.seq);
-    return fmt::format("{}: {}: {}", where, name_of(finding.kind), shown(finding.detail));
+    return fmt::format("{}: {}: {}", entries_words(finding.seq, finding.last_seq), name_of(finding.kind),
+                       shown(finding.detail));
+}
+
+std::string acknowledgement_line(const Acknowledgement& acknowledgement) {
+    const std::string where = entries_words(acknowledgement.first_seq, acknowledgement.last_seq);
+    const std::string_view kind = name_of(acknowledgement.kind);
+    if (acknowledgement.found) {
+        return fmt::format("{}: {}, and acknowledged by entry {}: {}", where, kind, acknowledgement.seq,
+                           shown(acknowledgement.reason));
+    }
+    return fmt::format("entry {} acknowledges {}: {}, which is not found so any more: {}", acknowledgement.seq, where,
+                       kind, shown(acknowledgement.reason));
+}
+
+std::string acknowledged_json(const TenantId& tenant, const Acknowledgement& acknowledgement) {
+    JsonObject object;
+    object.text("tenant", tenant.text()).number("seq", acknowledgement.seq).text("kind", name_of(acknowledgement.kind));
+    object.number("first_seq", acknowledgement.first_seq).number("last_seq", acknowledgement.last_seq);
+    object.boolean("found", acknowledgement.found).text("recorded_at", utc_time(acknowledgement.recorded_at));
+    return object.text("actor", acknowledgement.actor).text("reason", acknowledgement.reason).str();
+}
+
+std::string verdict_on_screen(const Context& context, Verdict verdict, std::int64_t acknowledged) {
+    if (verdict != Verdict::acknowledged) return tinted(context.style, tone_of(verdict), verdict_word(verdict));
+    return tinted(context.style, tone_of(verdict),
+                  fmt::format("INTACT BUT FOR {} ACKNOWLEDGED {}", grouped(acknowledged),
+                              acknowledged == 1 ? "BREAK" : "BREAKS"));
 }
 
 Exit exit_of(Verdict verdict) {
-    if (verdict == Verdict::intact) return Exit::fine;
+    if (is_good(verdict)) return Exit::fine;
     return verdict == Verdict::tampered || verdict == Verdict::rolled_back ? Exit::finding : Exit::undetermined;
 }
 
@@ -105,12 +137,21 @@ std::string verification_json(const TenantId& tenant, const Verification& verifi
     for (const Resumption& each : verification.resumptions) resumptions.push_back(resumption_as_json(each));
     object.raw("missing_keys", json_array(missing)).text("checkpoint", comparison_word(verification.checkpoint));
     object.number("retired_through", verification.retired_through);
+    std::vector<std::string> acknowledgements;
+    for (const Acknowledgement& each : verification.acknowledgements) {
+        acknowledgements.push_back(acknowledged_json(tenant, each));
+    }
+    object.raw("acknowledgements", json_array(acknowledgements));
     return object.raw("resumptions", json_array(resumptions)).str();
+}
+
+std::int64_t acknowledged_in(const Verification& verification) {
+    return std::ranges::count_if(verification.acknowledgements, &Acknowledgement::found);
 }
 
 void print_verification(const Context& context, const TenantId& tenant, const Verification& verification) {
     print_line(fmt::format("{}: {}, {}", shown(tenant.text()),
-                           tinted(context.style, tone_of(verification.verdict), verdict_word(verification.verdict)),
+                           verdict_on_screen(context, verification.verdict, acknowledged_in(verification)),
                            counted(verification.entries, "entry", "entries")));
     for (const Finding& finding : verification.findings) {
         print_line("  " + finding_line(finding));

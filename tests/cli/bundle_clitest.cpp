@@ -134,7 +134,7 @@ TEST_F(BundleCommand, IsNotMadeOfALogThatIsNotIntact) {
 
 TEST_F(BundleCommand, AgainstACheckpointFindsThatTheLogWasPutBackBeforeTheExport) {
     ASSERT_EQ(on_database({"checkpoint", "--out", file("a.note"), "--signing-key", file("signing.key")}).exit_code, 0);
-    ASSERT_EQ(exported("a.bundle").exit_code, 0);
+    ASSERT_EQ(exported("a.bundle", {"--all", "--checkpoint", file("a.note"), "--pin-key", pin_}).exit_code, 0);
     EXPECT_EQ(verify("a.bundle", {"--checkpoint", file("a.note")}).exit_code, 0);
     database_.execute(
         "ALTER TABLE rowlock.audit_log DISABLE TRIGGER ALL;"
@@ -143,6 +143,10 @@ TEST_F(BundleCommand, AgainstACheckpointFindsThatTheLogWasPutBackBeforeTheExport
         " WHERE tenant_id = 'acme' AND seq = 14) WHERE tenant_id = 'acme'");
     ASSERT_EQ(exported("b.bundle").exit_code, 0) << "nothing shows without the checkpoint";
     EXPECT_EQ(verify("b.bundle").exit_code, 0);
+    const ProcessResult refused = exported("c.bundle", {"--all", "--checkpoint", file("a.note"), "--pin-key", pin_});
+    EXPECT_EQ(refused.exit_code, 1);
+    EXPECT_THAT(refused.output, HasSubstr("ROLLED BACK"));
+    EXPECT_FALSE(std::filesystem::exists(file("c.bundle"))) << "an older state is not signed if a checkpoint tells";
     const ProcessResult older = verify("b.bundle", {"--checkpoint", file("a.note")});
     EXPECT_EQ(older.exit_code, 1);
     EXPECT_THAT(older.output, HasSubstr("ROLLED BACK"));

@@ -55,6 +55,28 @@ TEST_F(Erase, ARetryOfAnEncryptedEntryIsKnownForOne) {
     EXPECT_EQ(entries(), "1");
 }
 
+TEST_F(Erase, TakesTheDataOfLinesThatNameASubject) {
+    const std::string lines =
+        R"({"tenant":"acme","data":{"street":"Main Street"},"subject":"ann","entry_id":"018c2f5e-0000-7000-8000-000000000001"})"
+        "\n"
+        R"({"tenant":"acme","data":{"street":"High Street"},"subject":"bob"})"
+        "\n"
+        R"({"tenant":"acme","data":{"plain":"Low Street"}})"
+        "\n";
+    const Arguments arguments{"append", "--jsonl", "-", "--subject-keys", folder()};
+    ASSERT_EQ(on_database(arguments, lines).exit_code, 0);
+    EXPECT_THAT(database_.value("SELECT string_agg(l::text, '') FROM rowlock.audit_log AS l"),
+                testing::AllOf(Not(HasSubstr("Main Street")), Not(HasSubstr("High Street")), HasSubstr("Low Street")));
+    EXPECT_THAT(list(), testing::AllOf(HasSubstr("Main Street"), HasSubstr("High Street"), HasSubstr("Low Street")));
+    EXPECT_THAT(on_database(arguments, lines.substr(0, lines.find('\n') + 1)).output,
+                HasSubstr("1 were there already"));
+    ASSERT_EQ(run({"erase", "--subject", "ann", "--subject-keys", folder()}).exit_code, 0);
+    EXPECT_THAT(list(), testing::AllOf(Not(HasSubstr("Main Street")), HasSubstr("High Street")));
+    const ProcessResult bad = on_database(arguments, R"({"tenant":"acme","subject":"ann"})");
+    EXPECT_EQ(bad.exit_code, 2);
+    expect_one_line(bad, {"line 1", "there is no \"data\""});
+}
+
 TEST_F(Erase, EncryptsNothingWithoutData) {
     const ProcessResult refused =
         on_database({"append", "--tenant", "acme", "--subject", "ann", "--subject-keys", folder()});

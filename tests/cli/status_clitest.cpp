@@ -29,6 +29,32 @@ TEST_F(StatusCommand, CountsTheLedgerAndSaysThatNobodyIsThere) {
     expect_one_line(both, {"--json or --prometheus, not both"});
 }
 
+TEST_F(StatusCommand, TellsTheAgeOfTheLastCheckpointThatWasMade) {
+    ASSERT_EQ(on_database({"append", "--tenant", "acme", "--action", "x"}).exit_code, 0);
+    const std::string key = (scratch_.path() / "signing.key").string();
+    ASSERT_EQ(run({"keys", "new", "--signing-key", key}).exit_code, 0);
+    EXPECT_THAT(on_database({"status"}).output,
+                HasSubstr("proof   no checkpoint is noted: rowlock checkpoint makes one"));
+    EXPECT_THAT(on_database({"status", "--prometheus"}).output,
+                HasSubstr("rowlock_last_checkpoint_timestamp_seconds 0\n"));
+    EXPECT_THAT(on_database({"status", "--json"}).output, Not(HasSubstr("checkpoint_made_at")));
+    const Arguments arguments{"checkpoint", "--out", (scratch_.path() / "a.note").string(), "--signing-key", key};
+    ASSERT_EQ(on_database(arguments).exit_code, 0);
+    ASSERT_NE(on_database(arguments).exit_code, 0) << "the file is there: none was made";
+    database_.execute("UPDATE rowlock.checkpoint_noted SET made_at = made_at - interval '3 days'");
+    EXPECT_THAT(on_database({"status"}).output,
+                HasSubstr("proof   the last checkpoint noted is 3.0 days old, of 1 tenant, 1 entry\n"));
+    const std::string json = on_database({"status", "--json"}).output;
+    EXPECT_EQ(member(json, "checkpoint_entries"), "1");
+    EXPECT_GT(std::stoll(member(json, "checkpoint_age_ms")), 3LL * 86400 * 1000 - 1);
+    EXPECT_THAT(on_database({"status", "--prometheus"}).output,
+                testing::ContainsRegex("rowlock_last_checkpoint_timestamp_seconds 1[0-9.e+]+\n"));
+    const ProcessResult piped = on_database({"checkpoint", "--out", "-", "--signing-key", key});
+    EXPECT_EQ(piped.exit_code, 0);
+    EXPECT_EQ(piped.errors, "");
+    EXPECT_THAT(on_database({"status"}).output, testing::ContainsRegex("checkpoint noted is [0-9.]+ s old"));
+}
+
 TEST_F(StatusCommand, TellsWhoHoldsAndWhoWaitsForWhom) {
     ASSERT_EQ(on_database({"append", "--tenant", "acme", "--action", "x"}).exit_code, 0);
     Database holder(DatabaseOptions{.connection = database_.connection(), .application_name = "a long report"});

@@ -45,7 +45,8 @@ inline std::string said(const std::vector<AppendOutcome>& outcomes) {
 
 /// The verdict and the number of entries, then each finding as "kind first-last>belongs_at".
 inline std::string told(const Verification& verification) {
-    constexpr std::array<std::string_view, 5> verdicts{"intact", "tampered", "unverifiable", "empty", "rolled_back"};
+    constexpr std::array<std::string_view, 6> verdicts{"intact", "tampered",    "unverifiable",
+                                                       "empty",  "rolled_back", "acknowledged"};
     std::string text =
         fmt::format("{} {}", verdicts.at(static_cast<std::size_t>(verification.verdict)), verification.entries);
     for (const Finding& finding : verification.findings) {

@@ -106,6 +106,41 @@ TEST_F(CheckpointOfALog, ShowsWhoMayNotSeeOtherTenantsOnlyHisOwn) {
     EXPECT_EQ(seen_by(*app_, {}), 0U);
 }
 
+TEST_F(CheckpointOfALog, IsNotedByWhoSeesAllTenantsAndByNobodyElse) {
+    append_many("acme", 2);
+    Database auditor(DatabaseOptions{.connection = server_.connection(), .role = "rowlock_auditor"});
+    const Checkpoint seen = checkpoint();
+    const auto note = [&](Database& database, const Checkpoint& made) {
+        return database.transact(of("acme"),
+                                 [&](Transaction& transaction) { return note_checkpoint(transaction, made); });
+    };
+    const auto noted = [&] {
+        return app_->transact({}, [](Transaction& transaction) { return last_noted_checkpoint(transaction); });
+    };
+    EXPECT_FALSE(note(*app_, seen));
+    EXPECT_FALSE(noted());
+    EXPECT_TRUE(note(auditor, seen));
+    ASSERT_TRUE(noted());
+    EXPECT_EQ(noted()->made_at, seen.made_at);
+    EXPECT_EQ(noted()->entries, 2);
+    Checkpoint older = seen;
+    older.made_at -= 1;
+    EXPECT_TRUE(note(auditor, older));
+    EXPECT_EQ(noted()->made_at, seen.made_at) << "it is the last one that is told";
+    Checkpoint ahead = seen;
+    ahead.made_at += 3'600'000'000;
+    EXPECT_TRUE(note(auditor, ahead));
+    EXPECT_GE(noted()->age.count(), 0) << "no checkpoint is of the future";
+    for (Database* const database : {&auditor, &*app_}) {
+        EXPECT_THROW(database->transact({},
+                                        [](Transaction& transaction) {
+                                            transaction.execute(
+                                                {"test.forge", "UPDATE rowlock.checkpoint_noted SET entries = 0"});
+                                        }),
+                     ServerError);
+    }
+}
+
 TEST_F(CheckpointOfALog, RefusesAStateRowThatCountsEntriesWithoutAMac) {
     append_many("acme", 2);
     server_.execute("UPDATE rowlock.tenant_seq SET head_mac = NULL");

@@ -5,76 +5,27 @@
 
 #include <random>
 
-#include "audit/bundle_format.hpp"
 #include "audit/bundle_writer.hpp"
 #include "audit/note.hpp"
-#include "base/bytes.hpp"
 #include "base/hex.hpp"
+#include "unit/bundle_pieces.hpp"
 #include "unit/chain_log.hpp"
 
 namespace rowlock {
 namespace {
 
+using test::as_string;
+using test::joined;
 using test::Log;
 using test::make_log;
+using test::Piece;
+using test::pieces_of;
+using test::told;
+using test::verify_text;
 using testing::HasSubstr;
 
 constexpr LedgerId ledger{std::byte{7}};
 constexpr std::int64_t made_at = 1'800'000'000'000'000;
-
-std::string as_string(std::span<const std::byte> bytes) {
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-/// A record with its head.
-struct Piece {
-    char type;
-    std::string payload;
-};
-
-std::vector<Piece> pieces_of(const std::string& bundle) {
-    std::vector<Piece> pieces;
-    for (std::size_t at = bundle_magic.size(); at < bundle.size();) {
-        std::size_t size = 0;
-        for (std::size_t i = 1; i < 5; ++i) size = size * 256 + static_cast<unsigned char>(bundle[at + i]);
-        pieces.push_back({bundle[at], bundle.substr(at + 5, size)});
-        at += 5 + size;
-    }
-    return pieces;
-}
-
-std::string joined(const std::vector<Piece>& pieces) {
-    std::string bundle(bundle_magic);
-    for (const Piece& piece : pieces) {
-        bundle += as_string(bundle_record_start(static_cast<BundleRecord>(piece.type), piece.payload.size()));
-        bundle += piece.payload;
-    }
-    return bundle;
-}
-
-BundleVerification verify_text(const std::string& bundle, const BundleVerifyOptions& options, std::size_t step = 1000) {
-    std::size_t at = 0;
-    return verify_bundle(
-        [&](std::span<std::byte> into) {
-            const std::size_t size = std::min({into.size(), bundle.size() - at, step});
-            std::ranges::copy(bytes_of(std::string_view(bundle).substr(at, size)), into.begin());
-            at += size;
-            return size;
-        },
-        options);
-}
-
-std::string told(const BundleVerification& verification) {
-    constexpr std::array<std::string_view, 5> verdicts{"intact", "tampered", "unverifiable", "empty", "rolled_back"};
-    std::string text(verdicts.at(static_cast<std::size_t>(verification.verdict)));
-    for (const Finding& finding : verification.findings) {
-        text += fmt::format(", {} {} {}", finding.tenant.text(), name_of(finding.kind), finding.seq);
-        if (finding.last_seq != finding.seq) text += fmt::format("-{}", finding.last_seq);
-    }
-    if (verification.refused) text += ", signature";
-    if (verification.damage) text += ", damaged: " + verification.damage->detail;
-    return text;
-}
 
 class Bundle : public testing::Test {
   protected:

@@ -166,6 +166,18 @@ TEST_F(AgainstACheckpoint, AResumeEntryExplainsNothingElse) {
     EXPECT_EQ(told(verify(changed, mark_)), "changed 13, rolled_back 14-20") << "not signed so";
 }
 
+TEST_F(AgainstACheckpoint, AResumeEntryDoesNotExplainACheckpointOfWhatCameAfterIt) {
+    Log resumed = first(log_, 12);
+    append_later(resumed, resume_entry(mark_, 12));
+    for (int i = 0; i < 4; ++i) append_later(resumed);
+    const CheckpointMark later{17, mark_of(resumed).mac, resumed.at(17).recorded_at};
+    EXPECT_EQ(told(verify(resumed, later)), "");
+    for (std::int64_t left = 16; left >= 13; --left) {
+        EXPECT_EQ(told(verify(first(resumed, left), later)),
+                  fmt::format("ROLLED BACK rolled_back {}", left == 16 ? "17" : fmt::format("{}-17", left + 1)));
+    }
+}
+
 TEST_F(AgainstACheckpoint, AnEntryCantBeTurnedIntoAResumeEntry) {
     Log log = first(log_, 12);
     Row row = resume_entry(mark_, 12);
@@ -175,14 +187,15 @@ TEST_F(AgainstACheckpoint, AnEntryCantBeTurnedIntoAResumeEntry) {
     EXPECT_EQ(findings_of(verify(log, mark_)), "changed 13, rolled_back 14-20");
     ChainKeys keys(log.keyring, {}, log.tenant);
     std::set<Mac> macs;
-    for (const auto& action : {std::optional<std::string_view>(), std::optional(rotation_action),
-                               std::optional(resume_action), std::optional(retirement_action)}) {
+    for (const auto& action :
+         {std::optional<std::string_view>(), std::optional(rotation_action), std::optional(resume_action),
+          std::optional(retirement_action), std::optional(acknowledge_action)}) {
         SignedEntry entry;
         entry.key_id = log.keyring.active_id();
         entry.action = action;
         macs.insert(keys.mac(entry));
     }
-    EXPECT_EQ(macs.size(), 4U);
+    EXPECT_EQ(macs.size(), 5U);
 }
 
 TEST_F(AgainstACheckpoint, WithoutTheKeysItIsStillFoundThatTheLogIsShorter) {

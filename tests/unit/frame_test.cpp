@@ -101,7 +101,8 @@ TEST(AuditEntryFormat, AnEntryHasTwelveFieldsInTheirOrder) {
         Frame frame;
         const std::map<std::string, std::string> own{{"rowlock.key_rotation", "rowlock/rotation/1"},
                                                      {"rowlock.resume", "rowlock/resume/1"},
-                                                     {"rowlock.retirement", "rowlock/retirement/1"}};
+                                                     {"rowlock.retirement", "rowlock/retirement/1"},
+                                                     {"rowlock.acknowledge", "rowlock/acknowledge/1"}};
         const auto domain = own.find(vector.at("action").value_or(""));
         frame.add(std::string_view(domain == own.end() ? "rowlock/entry/1" : domain->second));
         frame.add(std::string_view("HMAC-SHA-256"));

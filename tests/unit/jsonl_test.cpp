@@ -6,13 +6,13 @@
 namespace rowlock::cli {
 namespace {
 
-TenantEntry good(std::string_view line) {
+JsonlEntry good(std::string_view line) {
     auto parsed = parse_line(line);
     if (const auto* const bad = std::get_if<BadLine>(&parsed)) {
         ADD_FAILURE() << bad->column << ": " << bad->reason;
-        return {TenantId("none"), {}};
+        return {{TenantId("none"), {}}, {}};
     }
-    return std::get<TenantEntry>(std::move(parsed));
+    return std::get<JsonlEntry>(std::move(parsed));
 }
 
 BadLine bad(std::string_view line) {
@@ -35,6 +35,14 @@ TEST(ParseLine, TakesEveryMemberInAnyOrder) {
     EXPECT_EQ(entry.entry.object, "o");
     EXPECT_EQ(entry.entry.data, R"({"a": [1, 2.50]})") << "byte for byte";
     EXPECT_EQ(entry.entry.id.text(), "01890a5d-ac96-774b-bcce-b302099a8057");
+}
+
+TEST(ParseLine, TakesASubjectWhereThereIsDataToEncrypt) {
+    EXPECT_EQ(good(R"({"tenant":"acme","data":1,"subject":"ann"})").subject, "ann");
+    EXPECT_EQ(good(R"({"tenant":"acme","data":1,"subject":null})").subject, std::nullopt);
+    EXPECT_THAT(bad(R"({"tenant":"acme","subject":"ann"})").reason, testing::HasSubstr("no \"data\""));
+    EXPECT_THAT(bad(R"({"tenant":"acme","data":1,"subject":""})").reason, testing::HasSubstr("empty"));
+    EXPECT_THAT(bad(R"({"tenant":"acme","data":1,"subject":1})").reason, testing::HasSubstr("must be a string"));
 }
 
 TEST(ParseLine, TakesNullForAbsenceAndMakesAnId) {

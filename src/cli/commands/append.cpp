@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <variant>
 
 #include "cli/commands/commands.hpp"
 #include "cli/connection.hpp"
@@ -71,15 +72,25 @@ struct Reading {
     std::vector<RefusedLine> bad;
 };
 
+/// What the lines say, and what they are encrypted with where they name a subject.
+std::variant<TenantEntry, BadLine> entry_of_line(std::string_view line, SubjectKeys& keys) {
+    auto parsed = parse_line(line);
+    if (auto* const bad = std::get_if<BadLine>(&parsed)) return std::move(*bad);
+    auto& entry = std::get<JsonlEntry>(parsed);
+    if (entry.subject) entry.entry.data = keys.seal(*entry.subject, entry.tenant, entry.entry);
+    return TenantEntry{std::move(entry.tenant), std::move(entry.entry)};
+}
+
 Reading read_lines(LineReader& reader, const AppendOptions& options, LineWriters& writers, Interruption& interruption,
                    Progress& progress) {
     Reading reading;
+    SubjectKeys subjects(subject_keys_path(options.subject_keys));
     const auto started = Clock::now();
     while (auto line = reader.next(interruption)) {
         reading.last_line = reader.number();
         if (line->find_first_not_of(" \t") == std::string::npos) continue;
         ++reading.lines;
-        auto parsed = parse_line(*line);
+        auto parsed = entry_of_line(*line, subjects);
         if (const auto* const bad = std::get_if<BadLine>(&parsed)) {
             reading.bad.push_back({reader.number(), fmt::format("column {}: {}", bad->column, bad->reason)});
             if (!options.skip_bad) break;

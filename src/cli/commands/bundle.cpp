@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -27,7 +28,12 @@ std::string_view as_characters(std::span<const std::byte> bytes) {
 Exit tell_not_exported(const Context& context, const NotExported& refused) {
     print_verification(context, refused.tenant, refused.verification);
     print_note("rowlock: nothing was exported: only an intact log is signed");
-    return refused.verification.verdict == Verdict::tampered ? Exit::finding : Exit::undetermined;
+    return exit_of(refused.verification.verdict);
+}
+
+std::int64_t acknowledged_in(const BundleVerification& verification) {
+    return std::ranges::count_if(verification.acknowledged,
+                                 [](const auto& each) { return each.acknowledgement.found; });
 }
 
 std::string bundle_json(const std::string& file, const BundleVerification& verification) {
@@ -39,6 +45,11 @@ std::string bundle_json(const std::string& file, const BundleVerification& verif
     object.text("signer", verification.signer).number("tenants", verification.tenants);
     object.number("entries", verification.entries).number("unverifiable_entries", verification.unverifiable_entries);
     object.number("findings_total", verification.findings_total).raw("findings", json_array(findings));
+    std::vector<std::string> acknowledgements;
+    for (const auto& [tenant, each] : verification.acknowledged) {
+        acknowledgements.push_back(acknowledged_json(tenant, each));
+    }
+    object.raw("acknowledgements", json_array(acknowledgements));
     if (verification.damage) {
         object.number("damaged_at", verification.damage->offset).text("damage", verification.damage->detail);
     }
@@ -48,7 +59,7 @@ std::string bundle_json(const std::string& file, const BundleVerification& verif
 
 void print_bundle(const Context& context, const std::string& file, const BundleVerification& verification) {
     print_line(fmt::format("{}: {}, {}, {}, ledger {}, of {}", shown(file),
-                           tinted(context.style, tone_of(verification.verdict), verdict_word(verification.verdict)),
+                           verdict_on_screen(context, verification.verdict, acknowledged_in(verification)),
                            counted(verification.tenants, "tenant", "tenants"),
                            counted(verification.entries, "entry", "entries"), EntryId(verification.ledger).text(),
                            utc_time(verification.made_at)));
@@ -66,6 +77,9 @@ void print_bundle(const Context& context, const std::string& file, const BundleV
         print_line(fmt::format("  {}: entries 1 to {} were retired before: entry {} says so", shown(each.tenant.text()),
                                each.through, each.seq));
     }
+    for (const auto& [tenant, acknowledgement] : verification.acknowledged) {
+        print_line(fmt::format("  {}: {}", shown(tenant.text()), acknowledgement_line(acknowledgement)));
+    }
     if (verification.unverifiable_entries > 0) {
         print_line(fmt::format("  the HMACs of {} could not be checked: their keys are not in the keyring",
                                counted(verification.unverifiable_entries, "entry", "entries")));
@@ -77,6 +91,9 @@ void print_bundle(const Context& context, const std::string& file, const BundleV
 Exit export_entries(const Context& context, const ExportCommandOptions& options) {
     if (options.all != options.tenant.empty()) throw InvalidInput("name one tenant with --tenant, or say --all");
     const SigningKey key = SigningKey::load(signing_key_path(options.signing_key));
+    const auto opened = read_checkpoint_if_named(options.trust);
+    if (const auto* const forged = std::get_if<Forged>(&opened)) return tell_forged(*forged);
+    const auto& checkpoint = std::get<std::optional<Checkpoint>>(opened);
     NewFile file(options.out);
     const auto database = open_database(context, Access::auditor);
     const Keyring keyring = open_keyring(context);
@@ -86,10 +103,11 @@ Exit export_entries(const Context& context, const ExportCommandOptions& options)
     export_options.progress = [&](const TenantId& tenant, std::int64_t done, std::int64_t all) {
         progress.show(fmt::format("{}: {} of {} entries", shown(tenant.text()), grouped(done), grouped(all)));
     };
+    export_options.checkpoint = checkpoint ? &*checkpoint : nullptr;
     TransactionPolicy policy{.attempts_max = 1};
     if (!options.all) policy.tenant = TenantId(options.tenant);
+    const auto tenants = options.all ? tenants_of(*database, export_options.checkpoint) : std::vector{*policy.tenant};
     const ExportOutcome outcome = database->transact(policy, [&](Transaction& transaction) {
-        const auto tenants = options.all ? AuditLog::tenants(transaction) : std::vector{*policy.tenant};
         return export_bundle(transaction, keyring, tenants, key, export_options);
     });
     progress.clear();

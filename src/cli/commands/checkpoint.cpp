@@ -34,6 +34,14 @@ Exit make_checkpoint(const Context& context, const CheckpointOptions& options) {
         database->transact({}, [](Transaction& transaction) { return read_checkpoint(transaction); });
     file.write(sign_checkpoint(checkpoint, key));
     file.keep();
+    const bool noted =
+        database->transact({}, [&](Transaction& transaction) { return note_checkpoint(transaction, checkpoint); });
+    if (!noted) {
+        print_note(
+            "rowlock: the database does not note that this checkpoint was made, so rowlock status can't tell: the "
+            "login "
+            "is no rowlock_auditor, or the server takes no writes");
+    }
     if (options.out == "-") return Exit::fine;
     std::int64_t entries = 0;
     for (const ChainHead& head : checkpoint.heads) entries += head.size;

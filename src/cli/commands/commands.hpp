@@ -92,6 +92,15 @@ struct ResumeOptions {
 };
 Exit resume(const Context& context, const ResumeOptions& options);
 
+struct AcknowledgeOptions {
+    std::string tenant;
+    std::int64_t seq = 0;
+    std::string kind;  ///< Empty: whatever is found there.
+    std::string reason;
+    std::optional<std::string> actor;
+};
+Exit acknowledge(const Context& context, const AcknowledgeOptions& options);
+
 struct RetireEntriesOptions {
     std::string tenant;
     std::int64_t through = 0;
@@ -106,6 +115,7 @@ struct ExportCommandOptions {
     bool all = false;
     std::string out;
     std::string signing_key;
+    TrustOptions trust;
 };
 Exit export_entries(const Context& context, const ExportCommandOptions& options);
 

@@ -18,7 +18,7 @@ constexpr std::int64_t drop_batch = 20000;
 Exit tell_not_retired(const Context& context, const TenantId& tenant, const EntriesNotRetired& refused) {
     print_verification(context, tenant, refused.verification);
     print_note(fmt::format("rowlock: nothing was retired: {}", refused.reason));
-    return refused.verification.verdict == Verdict::intact ? Exit::setup : exit_of(refused.verification.verdict);
+    return is_good(refused.verification.verdict) ? Exit::setup : exit_of(refused.verification.verdict);
 }
 
 std::int64_t drop_all(const Context& context, Database& database, const TenantId& tenant, std::int64_t retired_by) {
@@ -48,7 +48,7 @@ Exit retire_entries(const Context& context, const RetireEntriesOptions& options)
     });
     const auto* const refused = std::get_if<EntriesNotRetired>(&outcome);
     // A run before this one may have been ended between the two steps.
-    const bool dropping_goes_on = refused != nullptr && refused->verification.verdict == Verdict::intact &&
+    const bool dropping_goes_on = refused != nullptr && is_good(refused->verification.verdict) &&
                                   refused->verification.retired_through > 0 &&
                                   options.through == refused->verification.retired_through;
     if (refused != nullptr && !dropping_goes_on) return tell_not_retired(context, tenant, *refused);

@@ -8,6 +8,7 @@
 #include "cli/commands/commands.hpp"
 #include "cli/connection.hpp"
 #include "cli/output.hpp"
+#include "rowlock/checkpoint.hpp"
 #include "rowlock/database.hpp"
 #include "rowlock/sealer.hpp"
 
@@ -91,6 +92,7 @@ struct LedgerStatus {
     std::int64_t bytes = 0;
     std::vector<Longest> longest{};
     StagedCount staged{};
+    std::optional<NotedCheckpoint> checkpoint{};
     std::int64_t state_rows = 0;
     std::int64_t dead_state_rows = 0;
     std::optional<OldestTransaction> oldest{};
@@ -142,6 +144,7 @@ LedgerStatus read_status(const Context& context) {
     open_database(context, Access::auditor)->transact({}, [&](Transaction& transaction) {
         read_ledger(transaction, status);
         status.staged = count_staged(transaction);
+        status.checkpoint = last_noted_checkpoint(transaction);
     });
     open_database(context, Access::owner)->transact({}, [&](Transaction& transaction) {
         read_sessions(transaction, status);
@@ -163,6 +166,20 @@ std::string staged_words(const StagedCount& staged) {
     return words + fmt::format("; {} in quarantine: look at rowlock.audit_quarantined", grouped(staged.quarantined));
 }
 
+/// Days and hours are what one thinks of checkpoints in.
+std::string age_words(std::chrono::milliseconds age) {
+    const double hours = static_cast<double>(age.count()) / 3600000;
+    if (hours < 1) return seconds(age.count());
+    return hours < 48 ? fmt::format("{:.1f} h", hours) : fmt::format("{:.1f} days", hours / 24);
+}
+
+std::string checkpoint_words(const std::optional<NotedCheckpoint>& checkpoint) {
+    if (!checkpoint) return "no checkpoint is noted: rowlock checkpoint makes one";
+    return fmt::format("the last checkpoint noted is {} old, of {}, {}", age_words(checkpoint->age),
+                       counted(checkpoint->tenants, "tenant", "tenants"),
+                       counted(checkpoint->entries, "entry", "entries"));
+}
+
 void print_for_people(const Context& context, const LedgerStatus& status) {
     print_line(fmt::format("ledger  {}, {}, {:.1f} MiB", counted(status.tenants, "tenant", "tenants"),
                            counted(status.entries, "entry", "entries"),
@@ -176,6 +193,7 @@ void print_for_people(const Context& context, const LedgerStatus& status) {
     }
     if (status.tenants > 1) print_line("        the longest: " + longest);
     print_line(fmt::format("staged  {}", staged_words(status.staged)));
+    print_line(fmt::format("proof   {}", checkpoint_words(status.checkpoint)));
     print_line(
         fmt::format("state   {}, {} dead", counted(status.state_rows, "row", "rows"), grouped(status.dead_state_rows)));
     if (status.oldest) {
@@ -215,6 +233,11 @@ void print_json(const LedgerStatus& status) {
     object.raw("longest", json_array(longest));
     object.number("staged", status.staged.entries).number("oldest_staged_ms", status.staged.oldest.count());
     object.number("quarantined", status.staged.quarantined);
+    if (status.checkpoint) {
+        object.text("checkpoint_made_at", utc_time(status.checkpoint->made_at));
+        object.number("checkpoint_age_ms", status.checkpoint->age.count());
+        object.number("checkpoint_entries", status.checkpoint->entries);
+    }
     object.number("state_rows", status.state_rows).number("dead_state_rows", status.dead_state_rows);
     if (status.oldest) {
         object.number("oldest_transaction_ms", status.oldest->open_ms)
@@ -235,6 +258,8 @@ void print_for_prometheus(const LedgerStatus& status) {
     gauge("staged_entries", "Staged entries that are not sealed yet.", real(status.staged.entries));
     gauge("oldest_staged_seconds", "Age of the oldest of them.", real(status.staged.oldest.count()) / 1000);
     gauge("quarantined_entries", "Staged entries that can't be sealed.", real(status.staged.quarantined));
+    gauge("last_checkpoint_timestamp_seconds", "When the last checkpoint noted was made; 0 where none is.",
+          status.checkpoint ? real(status.checkpoint->made_at) / 1e6 : 0);
     gauge("dead_state_rows", "Dead rows in the tables that every writer rewrites.", real(status.dead_state_rows));
     gauge("sessions", "Sessions that hold or wait for locks on rowlock's tables.",
           static_cast<double>(status.sessions.size()));

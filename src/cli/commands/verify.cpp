@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <iterator>
 
 #include "cli/commands/commands.hpp"
 #include "cli/connection.hpp"
@@ -21,6 +20,7 @@ struct Totals {
     std::int64_t tenants = 0;
     std::int64_t entries = 0;
     std::int64_t findings = 0;
+    std::int64_t acknowledged = 0;
     bool tampered = false;
     bool rolled_back = false;
     bool undetermined = false;
@@ -30,6 +30,7 @@ void add(Totals& totals, const Verification& verification) {
     ++totals.tenants;
     totals.entries += verification.entries;
     totals.findings += verification.findings_total;
+    totals.acknowledged += acknowledged_in(verification);
     totals.tampered |= verification.verdict == Verdict::tampered;
     totals.rolled_back |= verification.verdict == Verdict::rolled_back;
     totals.undetermined |= verification.verdict == Verdict::unverifiable || verification.verdict == Verdict::empty;
@@ -45,8 +46,9 @@ Exit exit_of(const Totals& totals) {
 std::string overall_word(const Context& context, const Totals& totals) {
     const Exit exit = exit_of(totals);
     const Verdict bad = totals.tampered ? Verdict::tampered : Verdict::rolled_back;
-    const Verdict verdict = exit == Exit::fine ? Verdict::intact : exit == Exit::finding ? bad : Verdict::unverifiable;
-    return tinted(context.style, tone_of(verdict), verdict_word(verdict));
+    const Verdict good = totals.acknowledged > 0 ? Verdict::acknowledged : Verdict::intact;
+    const Verdict verdict = exit == Exit::fine ? good : exit == Exit::finding ? bad : Verdict::unverifiable;
+    return verdict_on_screen(context, verdict, totals.acknowledged);
 }
 
 std::string about_nothing(const VerifyCommandOptions& options) {
@@ -54,18 +56,6 @@ std::string about_nothing(const VerifyCommandOptions& options) {
                ? "rowlock: nothing was looked at, which proves nothing: the log is empty, or this login may not "
                  "see other tenants; GRANT rowlock_auditor lets it"
                : "rowlock: nothing was looked at, which proves nothing: this tenant has no entries; check its name";
-}
-
-/// Those of the database and, in order, those that only the checkpoint still knows.
-std::vector<TenantId> tenants_of(Database& database, const std::optional<Checkpoint>& checkpoint) {
-    std::vector<TenantId> here =
-        database.transact({}, [](Transaction& transaction) { return AuditLog::tenants(transaction); });
-    if (!checkpoint) return here;
-    std::vector<TenantId> counted_there;
-    for (const ChainHead& head : checkpoint->heads) counted_there.push_back(head.tenant);
-    std::vector<TenantId> all;
-    std::ranges::set_union(here, counted_there, std::back_inserter(all));
-    return all;
 }
 
 void print_summary(const Context& context, const Totals& totals, double seconds, bool all) {
@@ -80,19 +70,14 @@ void print_summary(const Context& context, const Totals& totals, double seconds,
 Exit verify(const Context& context, const VerifyCommandOptions& options) {
     if (!options.bundle.empty()) return verify_bundle_file(context, options);
     if (options.all != options.tenant.empty()) throw InvalidInput("name one tenant with --tenant, or say --all");
-    std::optional<Checkpoint> checkpoint;
-    if (!options.trust.checkpoint.empty()) {
-        auto opened = read_checkpoint_file(options.trust);
-        if (const auto* const forged = std::get_if<Forged>(&opened)) return tell_forged(*forged);
-        checkpoint = std::get<Checkpoint>(std::move(opened));
-    } else if (!options.trust.pin_keys.empty()) {
-        throw InvalidInput("--pin-key says whose checkpoint is trusted: name one with --checkpoint");
-    }
+    auto opened = read_checkpoint_if_named(options.trust);
+    if (const auto* const forged = std::get_if<Forged>(&opened)) return tell_forged(*forged);
+    const auto& checkpoint = std::get<std::optional<Checkpoint>>(opened);
     const auto database = open_database(context, Access::auditor);
     const AuditLog log(open_keyring(context));
     std::vector<TenantId> tenants;
     if (options.all) {
-        tenants = tenants_of(*database, checkpoint);
+        tenants = tenants_of(*database, checkpoint ? &*checkpoint : nullptr);
     } else {
         tenants.emplace_back(options.tenant);
     }
@@ -112,7 +97,8 @@ Exit verify(const Context& context, const VerifyCommandOptions& options) {
         add(totals, verification);
         if (context.globals.json) {
             print_line(verification_json(tenant, verification));
-        } else if (!options.all || verification.verdict != Verdict::intact || verification.resumptions_total > 0) {
+        } else if (!options.all || verification.verdict != Verdict::intact || verification.resumptions_total > 0 ||
+                   !verification.acknowledgements.empty()) {
             print_verification(context, tenant, verification);
         }
     }

@@ -1,6 +1,6 @@
 # The commands of the README, and little else. CMakePresets.json has the flags, CMakeLists.txt the targets.
 
-.PHONY: demo test bench build setup
+.PHONY: demo test bench bench-chart build setup
 .NOTPARALLEL:
 
 demo: build
@@ -20,7 +20,15 @@ bench: build
 	./build/rowlock bench quota
 	./build/rowlock bench lifecycle
 	./build/rowlock bench race
+	./build/rowlock bench growth
 	./build/chain_benchmark
+
+# Figures of one run in docs, beside what they must reach. PEER_SQL: a folder with message-db's SQL.
+bench-chart: build
+	for bench in "append $(PEER_SQL:%=--peer-sql %)" stage track verify "verify --bundle" growth; do \
+	    ./build/rowlock --json bench $$bench || exit 1; done > build/bench.jsonl
+	./build/rowlock bench chart build/bench.jsonl > docs/performance.svg
+	./build/rowlock bench chart --table build/bench.jsonl
 
 build: setup
 	cmake --preset release $(CMAKE_ARGUMENTS)

@@ -241,6 +241,10 @@ void add_shows(CLI::App& app, Words& words) {
     appending->add_option("--seconds", words.bench_append.seconds, "For each figure: 0.1 to 600. Default: 3")
         ->check(CLI::Range(0.1, 600.0).description(""))
         ->type_name("SECONDS");
+    appending
+        ->add_option("--peer-sql", words.bench_append.peer_sql, "message-db's folder `database`, to measure it, too")
+        ->check(CLI::ExistingDirectory.description(""))
+        ->type_name("DIR");
     add_ledger_benches(*bench, context, words.ledger, words.chosen);
     add_table_benches(*bench, context, words.tables, words.chosen);
     CLI::App* const checking = add_command(*bench, words.chosen, "verify", "verify against the same COPY thrown away",

@@ -23,6 +23,8 @@ CLI::App* add_group(CLI::App& app, const char* name, const char* help);
 struct LedgerWords {
     SealCommandOptions seal;
     BenchStageOptions bench_stage;
+    BenchGrowthOptions bench_growth;
+    BenchChartOptions bench_chart;
 };
 void add_ledger_commands(CLI::App& app, const Context& context, LedgerWords& words, Chosen& chosen);
 void add_ledger_benches(CLI::App& bench, const Context& context, LedgerWords& words, Chosen& chosen);

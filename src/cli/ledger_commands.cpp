@@ -45,6 +45,24 @@ void add_ledger_benches(CLI::App& bench, const Context& context, LedgerWords& wo
     staging->add_option("--backlog", words.bench_stage.backlog, "Entries to seal. Default: 200000")
         ->check(CLI::Range(std::int64_t{2}, std::int64_t{100000000}).description(""))
         ->type_name("N");
+    CLI::App* const growing = add_command(bench, chosen, "growth", "Appends and verify on a long log against a new one",
+                                          [&] { return bench_growth(context, words.bench_growth); });
+    growing->add_option("--entries", words.bench_growth.entries, "Length of the long log. Default: 10000000")
+        ->check(CLI::Range(std::int64_t{1000}, std::int64_t{1000000000}).description(""))
+        ->type_name("N");
+    growing->add_option("--clients", words.bench_growth.clients, "That append at once, 1 to 128. Default: 8")
+        ->check(CLI::Range(1, 128).description(""))
+        ->type_name("N");
+    growing->add_option("--seconds", words.bench_growth.seconds, "Of appends a round: 0.1 to 600. Default: 3")
+        ->check(CLI::Range(0.1, 600.0).description(""))
+        ->type_name("SECONDS");
+    CLI::App* const charting =
+        add_command(bench, chosen, "chart", "Draw what the benchmarks printed with --json, as SVG",
+                    [&] { return bench_chart(words.bench_chart); });
+    charting->add_option("results", words.bench_chart.results, "Their lines, one file; - for stdin")
+        ->required()
+        ->type_name("FILE");
+    charting->add_flag("--table", words.bench_chart.table, "A table in Markdown instead");
 }
 
 }  // namespace rowlock::cli

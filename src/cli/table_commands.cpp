@@ -231,9 +231,11 @@ void add_table_benches(CLI::App& bench, const Context& context, TableWords& word
     tracking->add_option("--rounds", track.rounds, "Each way in turn, 1 to 100 times. Default: 3")
         ->check(CLI::Range(1, 100).description(""))
         ->type_name("N");
-    tracking->add_option("--peer-sql", track.peer_sql, "A script that puts a peer's capture on public.peer")
-        ->check(CLI::ExistingFile.description(""))
-        ->type_name("FILE");
+    tracking
+        ->add_option("--peer-sql", track.peer_sql,
+                     "supa_audit's folder, or a script that puts a peer's capture on public.peer")
+        ->check(CLI::ExistingPath.description(""))
+        ->type_name("DIR|FILE");
     seconds(tracking, track.seconds);
 }
 

@@ -50,6 +50,9 @@ TEST_F(Usage, EveryCommandHasHelpThatNamesItAndNothingIsMade) {
                                   {"untrack"},
                                   {"tracked"},
                                   {"bench", "track"},
+                                  {"bench", "stage"},
+                                  {"bench", "growth"},
+                                  {"bench", "chart"},
                                   {"bench", "lifecycle"},
                                   {"status"},
                                   {"bench", "race"}}) {

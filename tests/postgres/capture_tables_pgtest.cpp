@@ -78,6 +78,37 @@ TEST_F(TrackedTables, ThatChangeAreStaleAndNothingIsMissedNorBroken) {
     EXPECT_EQ(value("SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'rowlock_capture_%'"), "4");
 }
 
+/// The server plans the look at the columns once for each session, until the table is altered.
+TEST_F(TrackedTables, ThatAnotherSessionAltersAreLookedAtAnewByOneThatHasCapturedBefore) {
+    EXPECT_EQ(track_table(item_), TrackOutcome::tracked);
+    run("INSERT INTO item VALUES (1, 'a', 'x', 'y')");
+    staged();
+    EXPECT_THAT(captured("UPDATE item SET note = 'z'"), SizeIs(1));
+    server_.execute("ALTER TABLE public.item ADD COLUMN more int");
+    EXPECT_THAT(captured("UPDATE item SET more = 5"), ElementsAre(HasSubstr("\"new\":{\"more\":5}")));
+    server_.execute("ALTER TABLE public.item RENAME COLUMN more TO most");
+    EXPECT_THAT(captured("UPDATE item SET most = 6"), ElementsAre(HasSubstr("\"new\":{\"most\":6}")));
+    server_.execute("ALTER TABLE public.item DROP COLUMN most");
+    EXPECT_THAT(captured("UPDATE item SET note = 'zz'"), ElementsAre(HasSubstr("\"new\":{\"note\":\"zz\"}")));
+    server_.execute("ALTER SCHEMA public RENAME TO shop");
+    EXPECT_THAT(captured("UPDATE shop.item SET note = 'zzz'"), ElementsAre(HasSubstr("row.update shop.item(1)")));
+    server_.execute("ALTER SCHEMA shop RENAME TO public");
+    EXPECT_THAT(captured("UPDATE item SET note = 'z'"), ElementsAre(HasSubstr("row.update public.item(1)")));
+}
+
+TEST_F(TrackedTables, AreNotBelievedUnalteredForWhatAnOlderSnapshotShowed) {
+    EXPECT_EQ(track_table(item_), TrackOutcome::tracked);
+    run("INSERT INTO item VALUES (1, 'a', 'x', 'y')");
+    EXPECT_THAT(captured("UPDATE item SET note = 'z'"), SizeIs(2));
+    database_.transact({.isolation = IsolationLevel::repeatable_read}, [&](Transaction& transaction) {
+        transaction.execute({"test.snapshot", "SELECT count(*) FROM pg_class"});
+        server_.execute("ALTER TABLE public.item ADD COLUMN late int");
+        transaction.execute({"test.update", "UPDATE public.item SET note = 'zz'"});
+    });
+    staged();
+    EXPECT_THAT(captured("UPDATE item SET late = 1"), ElementsAre(HasSubstr("\"new\":{\"late\":1}")));
+}
+
 TEST_F(TrackedTables, WithoutTheirKeyRefuseWhatCanNotBeToldApart) {
     EXPECT_EQ(track_table(item_), TrackOutcome::tracked);
     run("INSERT INTO item VALUES (1, 'a'), (2, 'a'); ALTER TABLE item DROP CONSTRAINT item_pkey");

@@ -3,15 +3,16 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <string>
 
 #include "audit/bundle_writer.hpp"
 #include "audit/log_reader.hpp"
+#include "cli/bars.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/contest.hpp"
 #include "cli/output.hpp"
+#include "cli/sample_log.hpp"
 #include "cli/scratch_database.hpp"
 #include "rowlock/audit_log.hpp"
 #include "rowlock/error.hpp"
@@ -20,45 +21,7 @@ namespace rowlock::cli {
 
 namespace {
 
-constexpr std::int64_t fill_batch = 2000;
 constexpr int verify_rounds = 3;
-
-/// Peak resident memory of this process since reset_peak_memory, in MiB; 0 where the kernel does not tell.
-double peak_memory() {
-    std::ifstream status("/proc/self/status");
-    std::string word;
-    double kibibytes = 0;
-    while (status >> word) {
-        if (word == "VmHWM:") status >> kibibytes;
-    }
-    return kibibytes / 1024;
-}
-
-void reset_peak_memory() {
-    std::ofstream("/proc/self/clear_refs") << "5";
-}
-
-void fill(Database& database, const AuditLog& log, const TenantId& tenant, std::int64_t entries, Progress& progress) {
-    std::vector<TenantEntry> batch;
-    for (std::int64_t written = 0; written < entries;) {
-        batch.clear();
-        for (std::int64_t i = 0; i < std::min(fill_batch, entries - written); ++i) {
-            AuditEntry entry;
-            entry.actor = "ann";
-            entry.action = "invoice.paid";
-            entry.object = fmt::format("invoice {}", written + i);
-            entry.data = fmt::format(R"({{"total":"{}.90","currency":"EUR"}})", written + i);
-            batch.push_back({tenant, std::move(entry)});
-        }
-        database.transact({.tenant = tenant}, [&](Transaction& transaction) {
-            for (const auto& outcome : log.append_all(transaction, batch)) {
-                if (!std::holds_alternative<Appended>(outcome)) throw InvalidInput("an entry id came twice");
-            }
-        });
-        written += static_cast<std::int64_t>(batch.size());
-        progress.show(fmt::format("making the log: {} of {}", grouped(written), grouped(entries)));
-    }
-}
 
 using TemporaryFile = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
@@ -127,13 +90,12 @@ Exit bench_bundle(const Context& context, std::int64_t entries) {
         object.number("entries", entries).number("bundle_per_second", rate);
         object.number("bundle_with_macs_per_second", rate_with_macs);
         print_line(object.real("peak_memory_mib", peak_memory()).str());
-        return Exit::fine;
+    } else {
+        print_line(fmt::format("{} entries, medians of {} rounds, one core", grouped(entries), verify_rounds));
+        print_line(fmt::format("bundle                 {}/s, peak memory {:.0f} MiB", grouped(rate), peak_memory()));
+        print_line(fmt::format("bundle with its HMACs  {}/s", grouped(rate_with_macs)));
     }
-    constexpr std::int64_t bar = 1'000'000;
-    print_line(fmt::format("{} entries, medians of {} rounds, one core", grouped(entries), verify_rounds));
-    print_line(fmt::format("bundle                 {}/s (bar {}: {}), peak memory {:.0f} MiB", grouped(rate),
-                           grouped(bar), rate >= bar ? "met" : "missed", peak_memory()));
-    print_line(fmt::format("bundle with its HMACs  {}/s", grouped(rate_with_macs)));
+    tell_bar(context, {"verify a bundle, one core: entries/s", static_cast<double>(rate), 1'000'000});
     return Exit::fine;
 }
 
@@ -146,7 +108,7 @@ Exit bench_verify(const Context& context, const BenchVerifyOptions& options) {
     const AuditLog log(Keyring::generate());
     const TenantId tenant("bench");
     Progress progress(context.style);
-    fill(app, log, tenant, options.entries, progress);
+    grow_log(app, log, tenant, options.entries, progress);
     const TransactionPolicy policy{.tenant = tenant};
     const auto copy = [&](Transaction& transaction) {
         LogRange range;
@@ -185,11 +147,11 @@ Exit bench_verify(const Context& context, const BenchVerifyOptions& options) {
     } else {
         print_line(fmt::format("{} entries, medians of {} rounds in turn", grouped(options.entries), verify_rounds));
         print_line(fmt::format("COPY thrown away  {}/s", grouped(rate(copy_seconds))));
-        print_line(
-            fmt::format("verify            {}/s, {:.2f} × the COPY (bar 0.85: {}), peak memory {:.0f} MiB (bar 64: {})",
-                        grouped(rate(verify_seconds)), median(ratios), median(ratios) >= 0.85 ? "met" : "missed",
-                        memory, memory < 64 ? "met" : "missed"));
+        print_line(fmt::format("verify            {}/s", grouped(rate(verify_seconds))));
     }
+    tell_bar(context, {"verify from the server: × the COPY thrown away", median(ratios), 0.85});
+    tell_bar(context, {"verify from the server: MiB of memory", memory, 64, true});
+    tell_machine(context, scratch);
     return Exit::fine;
 }
 

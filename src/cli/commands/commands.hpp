@@ -230,13 +230,14 @@ struct BenchTrackOptions {
     int clients = 16;
     int rounds = 3;
     double seconds = 3.0;
-    std::string peer_sql;  ///< A file that puts a peer's capture on public.peer.
+    std::string peer_sql;  ///< The folder of supa_audit's SQL, or a file that puts a peer's capture on public.peer.
 };
 Exit bench_track(const Context& context, const BenchTrackOptions& options);
 
 struct BenchAppendOptions {
     std::vector<int> clients;
     double seconds = 3.0;
+    std::string peer_sql;  ///< The folder of message-db's SQL; empty for none.
 };
 Exit bench_append(const Context& context, const BenchAppendOptions& options);
 
@@ -265,7 +266,20 @@ struct BenchVerifyOptions {
     bool bundle = false;  ///< A bundle, without a database.
 };
 Exit bench_verify(const Context& context, const BenchVerifyOptions& options);
+
+struct BenchGrowthOptions {
+    std::int64_t entries = 10000000;
+    int clients = 8;
+    double seconds = 3.0;
+};
+Exit bench_growth(const Context& context, const BenchGrowthOptions& options);
 Exit bench_race(const Context& context);
+
+struct BenchChartOptions {
+    std::string results;  ///< A file of what benchmarks print with --json, or `-`.
+    bool table = false;   ///< Markdown instead of SVG.
+};
+Exit bench_chart(const BenchChartOptions& options);
 
 struct BenchLifecycleOptions {
     std::int64_t children = 100000;

@@ -20,7 +20,7 @@ bench: build
 	./build/rowlock bench quota
 	./build/rowlock bench lifecycle
 	./build/rowlock bench race
-	./build/rowlock bench growth
+	./build/rowlock bench growth --entries 1000000
 	./build/chain_benchmark
 
 # Figures of one run in docs, beside what they must reach. PEER_SQL: a folder with message-db's SQL.

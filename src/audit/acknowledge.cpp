@@ -64,8 +64,8 @@ AcknowledgeOutcome AuditLog::acknowledge(Transaction& transaction, const Acknowl
     Finding finding = *std::get<const Finding*>(choice);
     // Once the entry stands behind it, a tail is a gap.
     if (finding.kind == FindingKind::tail_missing) finding.kind = FindingKind::missing;
-    Acknowledgement acknowledgement{0,  finding.kind,   finding.seq, finding.last_seq, *finding.evidence, 0,
-                                    {}, request.reason, false};
+    const Acknowledgement acknowledgement{0,  finding.kind,   finding.seq, finding.last_seq, *finding.evidence, 0,
+                                          {}, request.reason, false};
     AuditEntry entry{request.id, request.actor, std::string(acknowledge_action), std::nullopt,
                      acknowledgement_json(acknowledgement)};
     const TenantEntry one{tenant, std::move(entry)};

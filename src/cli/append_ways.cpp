@@ -137,8 +137,8 @@ void append_sequence(AppendClient& client, const TenantId& tenant) {
     });
 }
 
-void run_bare(Session& bare, const Statement& statement, std::vector<Parameter> parameters) {
-    bare.queue(statement, std::move(parameters));
+void run_bare(Session& bare, const Statement& statement, const std::vector<Parameter>& parameters) {
+    bare.queue(statement, parameters);
     const auto outcome = bare.flush();
     if (outcome.failed) throw ServerError(outcome.failed->report, Recovery::give_up);
 }

@@ -111,6 +111,7 @@ constexpr SqlState table[] = {
     {"22P04", "bad_copy_file_format", give_up},
     {"22P05", "untranslatable_character", give_up},
     {"22P06", "nonstandard_use_of_escape_character", give_up},
+    {"22P07", "datum_version_mismatch", give_up},
     {"23000", "integrity_constraint_violation", give_up},
     {"23001", "restrict_violation", give_up},
     {"23502", "not_null_violation", give_up},

@@ -103,7 +103,7 @@ class RowReader {
         constexpr std::array<std::string_view, 5> more{"and", "for", "returning", "order", "limit"};
         if (!is(at, key_.column) || !is(at + 1, "=")) return std::nullopt;
         at += 2;
-        const auto value = literal(at);
+        auto value = literal(at);
         const bool ends =
             at >= pieces_.size() || std::ranges::any_of(more, [&](std::string_view word) { return is(at, word); });
         if (!ends || next_outside("or", at) < pieces_.size()) return std::nullopt;

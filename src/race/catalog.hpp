@@ -51,6 +51,10 @@ struct Reach {
     std::set<std::string, std::less<>> words{};  ///< All words seen.
     bool runs_code = false;                      ///< A trigger, a view, a default, a function of the user's …
     bool unbounded = false;                      ///< Something is run that is not written down (EXECUTE, CALL …).
+
+    [[nodiscard]] bool may_touch(ResourceId id) const {
+        return unbounded || named.contains(id) || by_foreign_key.contains(id);
+    }
 };
 
 [[nodiscard]] Reach reach_of(std::string_view text, const Catalog& catalog);

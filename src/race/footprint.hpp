@@ -7,13 +7,30 @@
 
 #include <compare>
 #include <cstdint>
+#include <string_view>
 #include <vector>
+
+#include "base/hash.hpp"
 
 namespace rowlock::race {
 
 /// A relation, by a hash of its name, so that it is the same after a setup has made it again; or an advisory key, with
 /// the highest bit set.
 using ResourceId = std::uint64_t;
+inline constexpr ResourceId advisory_bit = ResourceId{1} << 63U;
+
+/// By a hash; never an advisory key.
+[[nodiscard]] constexpr ResourceId resource_named(std::string_view name) {
+    return fnv1a_64(name) & ~advisory_bit;
+}
+
+/// Resources that have no name in a database.
+namespace resource {
+/// Names are looked up in it by whatever is no BEGIN or SET, so that all of that is dependent with DDL.
+inline constexpr ResourceId catalog = 1;
+/// Written, as it were, by every event whose change an `invariant always` sees.
+inline constexpr ResourceId seen_states = 2;
+}  // namespace resource
 
 /// A set of lock modes: those of tables, those of rows, and "inserts a key". Advisory locks use `share` and
 /// `exclusive`.

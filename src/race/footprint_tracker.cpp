@@ -8,10 +8,6 @@ namespace rowlock::race {
 
 namespace {
 
-constexpr ResourceId advisory_bit = ResourceId{1} << 63U;
-/// Names are looked up in it by whatever is no BEGIN or SET, so that all of that is dependent with DDL.
-constexpr ResourceId catalog_resource = 1;
-
 bool is_advisory(ResourceId resource) {
     return (resource & advisory_bit) != 0;
 }
@@ -57,8 +53,7 @@ void FootprintTracker::forget_transaction() {
 bool FootprintTracker::touches(const Analysis& analysis, const HeldLock& lock) const {
     if ((lock.modes & static_cast<LockModes>(~held_.modes(lock.resource))) != 0 || !lock.granted) return true;
     if (is_advisory(lock.resource)) return analysis.names_advisory;
-    return analysis.reach.unbounded || analysis.reach.named.contains(lock.resource) ||
-           analysis.reach.by_foreign_key.contains(lock.resource);
+    return analysis.reach.may_touch(lock.resource);
 }
 
 void FootprintTracker::add_relation_lock(const Analysis& analysis, const HeldLock& lock, Footprint& footprint) const {
@@ -109,7 +104,7 @@ Footprint FootprintTracker::take(const StatementFacts& facts) {
         return footprint;
     }
     if (touches_nothing(analysis) && !facts.failed) return footprint;
-    footprint.reads.add(catalog_resource);
+    footprint.reads.add(resource::catalog);
     footprint.everything = footprint.everything || ends_inside(analysis) || isolation_ == Isolation::serializable;
     // The locks of what failed, of an implicit transaction, and of what an exception handler undid are gone before
     // they can be seen.

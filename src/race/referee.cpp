@@ -12,9 +12,6 @@ namespace {
 /// An invariant's query waits no longer for a lock than these milliseconds.
 constexpr std::string_view limit_lock_wait = "SET lock_timeout = 200";
 
-/// Written, as it were, by every event whose change an `invariant always` sees.
-constexpr ResourceId seen_states = 2;
-
 std::string text_of_always(const Scenario& scenario) {
     std::string text;
     for (const Invariant& invariant : scenario.invariants) {
@@ -54,7 +51,7 @@ void Referee::look_after(Event& event) {
         return always_reach_.named.contains(entry.resource);
     });
     event.footprint.everything = event.footprint.everything || sees_all;
-    if (is_seen) event.footprint.writes.add(seen_states);
+    if (is_seen) event.footprint.writes.add(resource::seen_states);
     event.violated = broken(Which::always);
 }
 

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "base/hash.hpp"
 #include "race/sql_tokens.hpp"
 
 namespace rowlock::race {
@@ -164,9 +163,7 @@ std::optional<RowAccess> row_access(std::string_view statement, const Reach& rea
     if (!relation.row_key) return std::nullopt;
     const auto value = RowReader(statement, relation).read();
     if (!value) return std::nullopt;
-    constexpr ResourceId advisory_bit = ResourceId{1} << 63U;
-    const std::string name = std::to_string(relation.id) + "." + *value;
-    return RowAccess{relation.id, fnv1a_64(name) & ~advisory_bit};
+    return RowAccess{relation.id, resource_named(std::to_string(relation.id) + "." + *value)};
 }
 
 }  // namespace rowlock::race

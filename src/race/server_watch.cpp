@@ -4,8 +4,6 @@
 
 #include <array>
 
-#include "base/hash.hpp"
-
 namespace rowlock::race {
 
 namespace {
@@ -99,11 +97,7 @@ LockModes mode_named(std::string_view name) {
 ResourceId advisory_resource(const Row& row) {
     const auto part = [&](std::size_t column) { return static_cast<ResourceId>(row.integer(column)); };
     const ResourceId key = part(2) << 32U | part(3);
-    return (ResourceId{1} << 63U) | ((part(4) << 62U) ^ key);
-}
-
-ResourceId relation_id(std::string_view name) {
-    return fnv1a_64(name) & ~(ResourceId{1} << 63U);
+    return advisory_bit | ((part(4) << 62U) ^ key);
 }
 
 Parameter pid_array(std::span<const int> pids) {
@@ -188,11 +182,11 @@ Catalog read_catalog(Session& session) {
     Catalog catalog;
     const Rows relations = query(session, relations_sql);
     for (const Row row : relations) {
-        catalog.ids.emplace(static_cast<std::uint64_t>(row.integer(0)), relation_id(row.text(5)));
+        catalog.ids.emplace(static_cast<std::uint64_t>(row.integer(0)), resource_named(row.text(5)));
     }
     for (const Row row : relations) {
         Relation relation{
-            relation_id(row.text(5)), std::string(row.text(1)), row.boolean(2), {}, std::string(row.text(4)), {}};
+            resource_named(row.text(5)), std::string(row.text(1)), row.boolean(2), {}, std::string(row.text(4)), {}};
         if (!row.is_null(6)) {
             relation.row_key = {std::string(row.text(6)), static_cast<std::size_t>(row.integer(7)),
                                 std::string(row.text(8))};

@@ -220,10 +220,7 @@ ResourceId rows_of(ResourceId table, const Analysis& analysis, const Catalog& ca
 
 bool meets_every_row(const Analysis& analysis, const Catalog& catalog) {
     if (analysis.row) return false;
-    return std::ranges::any_of(catalog.by_row, [&](ResourceId table) {
-        const Reach& reach = analysis.reach;
-        return reach.unbounded || reach.named.contains(table) || reach.by_foreign_key.contains(table);
-    });
+    return std::ranges::any_of(catalog.by_row, [&](ResourceId table) { return analysis.reach.may_touch(table); });
 }
 
 std::set<ResourceId> tables_by_row(const Scenario& scenario, const Catalog& catalog) {
@@ -232,9 +229,7 @@ std::set<ResourceId> tables_by_row(const Scenario& scenario, const Catalog& cata
         if (relation.row_key) tables.insert(id);
     }
     const auto leave_out = [&](const Reach& reach) {
-        if (reach.unbounded) tables.clear();
-        std::erase_if(tables,
-                      [&](ResourceId id) { return reach.named.contains(id) || reach.by_foreign_key.contains(id); });
+        std::erase_if(tables, [&](ResourceId id) { return reach.may_touch(id); });
     };
     for (const Invariant& invariant : scenario.invariants) {
         if (invariant.always) leave_out(reach_of(invariant.sql, catalog));

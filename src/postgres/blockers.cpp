@@ -16,6 +16,9 @@ using namespace std::chrono_literals;
 constexpr std::chrono::milliseconds blockers_wait_max = 200ms;
 constexpr std::chrono::milliseconds poll_interval = 5ms;
 
+/// Asked again and again in one transaction, so nothing of pg_stat_activity: that stands still until its end.
+constexpr Statement ask_whether_blocked{"database.is_blocked", "SELECT cardinality(pg_blocking_pids($1)) > 0"};
+
 /// Locks: none. The names and states of other roles' sessions are NULL for who is no member of pg_read_all_stats.
 constexpr Statement ask_blockers{
     "database.blockers",
@@ -46,30 +49,31 @@ std::vector<Blocker> Database::find_blockers(TransactionPolicy policy, const std
     policy.attempts_max = 1;
     policy.lock_wait_max = blockers_wait_max;
     policy.name_blockers = false;
-    std::atomic<int> probe_pid = 0;
-    std::atomic<bool> done = false;
-    const std::jthread probe([&] {
-        try {
-            transact(policy, [&](Transaction& transaction) {
-                probe_pid = static_cast<int>(
-                    transaction.execute({"database.probe", "SELECT pg_backend_pid()"}).only().integer(0));
-                body(transaction);
-                throw ProbeDone{};
-            });
-        } catch (...) {
-            // Free again, busy still, or whatever the body throws: none of it is news.
-            done = true;
+    std::vector<Blocker> found;
+    // Whoever asks has its connection before the probe begins to wait: to open one may take longer than that wait.
+    transact({.attempts_max = 1}, [&](Transaction& asking) {
+        std::atomic<int> probe_pid = 0;
+        std::atomic<bool> done = false;
+        const std::jthread probe([&] {
+            try {
+                transact(policy, [&](Transaction& transaction) {
+                    probe_pid = static_cast<int>(
+                        transaction.execute({"database.probe", "SELECT pg_backend_pid()"}).only().integer(0));
+                    body(transaction);
+                    throw ProbeDone{};
+                });
+            } catch (...) {
+                // Free again, busy still, or whatever the body throws: none of it is news.
+                done = true;
+            }
+        });
+        while (!done && found.empty()) {
+            if (probe_pid != 0 && asking.execute(ask_whether_blocked, {probe_pid.load()}).only().boolean(0)) {
+                found = blockers_in(asking.execute(ask_blockers, {probe_pid.load()}));
+            }
+            if (found.empty()) std::this_thread::sleep_for(poll_interval);
         }
     });
-    const auto give_up_at = std::chrono::steady_clock::now() + blockers_wait_max;
-    std::vector<Blocker> found;
-    const auto ask = [&](Transaction& transaction) {
-        found = blockers_in(transaction.execute(ask_blockers, {probe_pid.load()}));
-    };
-    while (!done && found.empty() && std::chrono::steady_clock::now() < give_up_at) {
-        if (probe_pid != 0) transact({.attempts_max = 1}, ask);
-        if (found.empty()) std::this_thread::sleep_for(poll_interval);
-    }
     return found;
 }
 

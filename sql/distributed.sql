@@ -18,20 +18,31 @@ SET LOCAL client_min_messages = warning;
 
 -- Citus connects to the other servers as the role that runs the statement. They have no password: let them in from the
 -- cluster's own servers in pg_hba.conf, and from nowhere else.
-ALTER ROLE rowlock_owner LOGIN;
-ALTER ROLE rowlock_app LOGIN;
-ALTER ROLE rowlock_auditor LOGIN;
-ALTER ROLE rowlock_sealer LOGIN;
-ALTER ROLE rowlock_backup LOGIN;
-
--- Only this role may delete from the log, only drop_retired_entries runs as it, and nobody is a member of it.
-DO $retirer$
+--
+-- Only rowlock_retirer may delete from the log, only drop_retired_entries runs as it, and nobody is a member of it.
+-- Roles are the whole server's: to lose a race with another database's installer is as good as to win it (001_roles.sql).
+DO $roles$
+DECLARE
+    role_name text;
 BEGIN
+    FOREACH role_name IN ARRAY ARRAY['rowlock_owner', 'rowlock_app', 'rowlock_auditor', 'rowlock_sealer',
+                                     'rowlock_backup'] LOOP
+        CONTINUE WHEN EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = role_name AND rolcanlogin);
+        BEGIN
+            EXECUTE format('ALTER ROLE %I LOGIN', role_name);
+        EXCEPTION WHEN internal_error THEN
+            NULL;  -- "tuple concurrently updated"
+        END;
+    END LOOP;
     IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = 'rowlock_retirer') THEN
-        CREATE ROLE rowlock_retirer NOLOGIN;
+        BEGIN
+            CREATE ROLE rowlock_retirer NOLOGIN;
+        EXCEPTION WHEN duplicate_object OR unique_violation THEN
+            NULL;
+        END;
     END IF;
 END
-$retirer$;
+$roles$;
 
 DO $undo$
 DECLARE

@@ -6,13 +6,16 @@
 
 #include "postgres/audit_fixture.hpp"
 #include "rowlock/error.hpp"
+#include "support/test_server.hpp"
 
 namespace rowlock {
 namespace {
 
 using testing::HasSubstr;
 
-class AuditLogPitfalls : public AuditTest {
+class AuditLogPitfalls : public AuditTest {};
+
+class SnapshotsOfTheAuditLog : test::ServerOfItsOwn, public AuditTest {
   protected:
     /// The oldest transaction whose dead rows must stay for the session of `pid`; 0: none.
     std::int64_t oldest_needed_by(int pid) const {
@@ -53,7 +56,7 @@ TEST_F(AuditLogPitfalls, AnAppendNeedsNoSecondConnectionAndSoDoesNotLockUpThePoo
     expect_gapless("acme", 80);
 }
 
-TEST_F(AuditLogPitfalls, VerifyingKeepsNoSnapshotFromOneChunkToTheNext) {
+TEST_F(SnapshotsOfTheAuditLog, VerifyingKeepsNoSnapshotFromOneChunkToTheNext) {
     append_many("acme", 6);
     const auto seen_at_chunks = [&](IsolationLevel level) {
         std::vector<std::int64_t> seen;
@@ -77,7 +80,7 @@ TEST_F(AuditLogPitfalls, VerifyingKeepsNoSnapshotFromOneChunkToTheNext) {
     EXPECT_EQ(standing[0], standing[2]) << "of one snapshot for all it would be seen";
 }
 
-TEST_F(AuditLogPitfalls, ALongTransactionBloatsTheStateRowOnlyWhileItIsOpen) {
+TEST_F(SnapshotsOfTheAuditLog, ALongTransactionBloatsTheStateRowOnlyWhileItIsOpen) {
     append("acme");
     const auto pages = [&] {
         return std::stoll(server_.value("SELECT pg_relation_size('rowlock.tenant_seq') / 8192"));

@@ -14,6 +14,7 @@ class LifecycleInACrowd : public LifecycleTest {
     static constexpr int writers = 16;
     static constexpr int operations = 10000;
     static constexpr int parents = 12;
+    static constexpr int kills_min = 10;
 
     LifecycleInACrowd() {
         // The audit of rows: every change, with the transaction that made it.
@@ -68,9 +69,12 @@ class LifecycleInACrowd : public LifecycleTest {
                       [&](const OpenParent& open) { static_cast<void>(documents().confirm(open, claim)); });
         }
     }
+    /// On a busy machine few were killed by then; it ends all the same.
+    bool goes_on() const { return begun_ < operations || (kills_ <= kills_min && begun_ < 10 * operations); }
     void write(Database& database, unsigned seed) {
         std::minstd_rand dice(seed);
-        while (begun_++ < operations) {
+        while (goes_on()) {
+            ++begun_;
             try {
                 database.transact({.lock_wait_max = 20s, .attempts_max = 20},
                                   [&](Transaction& transaction) { operate(transaction, dice); });
@@ -86,6 +90,7 @@ class LifecycleInACrowd : public LifecycleTest {
 
     int claims_max_ = 0;
     std::atomic<int> begun_ = 0;
+    std::atomic<int> kills_ = 0;
     std::atomic<int> done_ = 0;
     std::atomic<int> in_doubt_ = 0;
     std::mutex mutex_;
@@ -96,22 +101,22 @@ TEST_F(LifecycleInACrowd, KeepsTheInvariantAndEveryCountThatWasToldThroughTenTho
     static_cast<void>(documents());
     Database crowd_database(
         DatabaseOptions{.connection = server_.connection(), .application_name = "crowd", .connections_max = writers});
-    int kills = 0;
     {
         std::vector<std::jthread> crowd;
         for (unsigned i = 0; i < writers; ++i) crowd.emplace_back([&, i] { write(crowd_database, i + 1); });
-        while (begun_ < operations) {
+        while (goes_on()) {
             std::this_thread::sleep_for(5ms);
-            kills +=
+            kills_ +=
                 std::stoi("0" + value("SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid FROM pg_stat_activity"
                                       " WHERE datname = current_database() AND application_name = 'crowd'"
                                       " ORDER BY random() LIMIT 1) AS one"));
             EXPECT_EQ(violations(), "0");
         }
     }
-    std::printf("%d operations committed, %d kills, %d commits in doubt\n", done_.load(), kills, in_doubt_.load());
+    std::printf("%d operations committed, %d kills, %d commits in doubt\n", done_.load(), kills_.load(),
+                in_doubt_.load());
     EXPECT_THAT(faults_, testing::IsEmpty());
-    EXPECT_GT(kills, 10);
+    EXPECT_GT(kills_, kills_min);
     EXPECT_GT(done_, operations * 9 / 10);
     EXPECT_EQ(violations(), "0");
     EXPECT_EQ(

@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <optional>
 #include <stdexcept>
-#include <thread>
 
 #include "support/test_database.hpp"
 #include "support/test_server.hpp"
@@ -19,9 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::chrono::seconds start_wait_max{60};
 constexpr std::chrono::seconds stop_wait_max{60};
-constexpr std::chrono::milliseconds poll_interval{50};
 
 /// PostgreSQL refuses root: then the account that the shared server runs under.
 std::optional<unsigned> account() {
@@ -58,18 +55,7 @@ NewerPostgresql::NewerPostgresql() {
     start.arguments = {programs + "/postgres", "-D", data,       "-k", folder.string(), "-c",
                        "listen_addresses=",    "-c", "fsync=off"};
     server_ = std::make_unique<BackgroundProcess>(start);
-    const auto deadline = std::chrono::steady_clock::now() + start_wait_max;
-    while (true) {
-        try {
-            run_sql(connection("postgres"), "SELECT 1");
-            return;
-        } catch (const std::runtime_error& fault) {
-            if (std::chrono::steady_clock::now() > deadline || !server_->running()) {
-                throw std::runtime_error("the newer server: " + std::string(fault.what()) + server_->errors());
-            }
-        }
-        std::this_thread::sleep_for(poll_interval);
-    }
+    await_server(connection("postgres"), *server_);
 }
 
 /// In order, so that it leaves no shared memory behind.

@@ -3,11 +3,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
-#include <thread>
 
 #include "support/test_server.hpp"
 
@@ -18,7 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* program = "/usr/sbin/pgbouncer";
-constexpr std::chrono::seconds ready_wait_max{20};
 
 void write_files(const fs::path& folder, const PgbouncerOptions& options) {
     const std::string server = test_server().directory.string();
@@ -64,19 +61,7 @@ Pgbouncer::Pgbouncer(const PgbouncerOptions& options) {
         }
     }
     process_ = std::make_unique<BackgroundProcess>(start);
-    const auto deadline = std::chrono::steady_clock::now() + ready_wait_max;
-    while (true) {
-        try {
-            run_sql(connection("rowlock"), "SELECT 1");
-            return;
-        } catch (const std::runtime_error& fault) {
-            if (!process_->running() || std::chrono::steady_clock::now() > deadline) {
-                throw std::runtime_error(std::string("pgbouncer did not come up: ") + fault.what() +
-                                         process_->errors());
-            }
-        }
-        std::this_thread::sleep_for(std::chrono::milliseconds{20});
-    }
+    await_server(connection("rowlock"), *process_);
 }
 
 std::string Pgbouncer::connection(const std::string& database) const {

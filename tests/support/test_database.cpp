@@ -9,12 +9,15 @@
 #include <exception>
 #include <memory>
 #include <stdexcept>
+#include <thread>
 
 #include "support/test_server.hpp"
 
 namespace rowlock::test {
 
 namespace {
+
+constexpr std::chrono::seconds server_wait_max{60};
 
 /// Unlike any other of this run (the process and a count) and of an earlier run on the same server (the time).
 std::string unique_name() {
@@ -40,6 +43,21 @@ std::string run_sql(const std::string& connection, std::string_view sql) {
         throw std::runtime_error(PQresultErrorMessage(result.get()));
     }
     return PQntuples(result.get()) > 0 && PQnfields(result.get()) > 0 ? PQgetvalue(result.get(), 0, 0) : "";
+}
+
+void await_server(const std::string& connection, BackgroundProcess& process) {
+    const auto deadline = std::chrono::steady_clock::now() + server_wait_max;
+    while (true) {
+        try {
+            run_sql(connection, "SELECT 1");
+            return;
+        } catch (const std::runtime_error& fault) {
+            if (!process.running() || std::chrono::steady_clock::now() > deadline) {
+                throw std::runtime_error(std::string("the server did not come up: ") + fault.what() + process.errors());
+            }
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds{20});
+    }
 }
 
 TestDatabase::TestDatabase() : name_(unique_name()) {

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "support/process.hpp"
+
 namespace rowlock::test {
 
 /// A role that a test logs in with. Its password is the way in: only the server's own role needs none.
@@ -45,5 +47,9 @@ class TestDatabase {
 
 /// Runs SQL anywhere; the first column of the first row. Throws std::runtime_error with the server's message.
 std::string run_sql(const std::string& connection, std::string_view sql);
+
+/// Waits until the server or pooler that `process` is answers. Throws std::runtime_error with what it said when it
+/// ended instead, or has not answered after a minute.
+void await_server(const std::string& connection, BackgroundProcess& process);
 
 }  // namespace rowlock::test

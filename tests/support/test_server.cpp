@@ -2,6 +2,8 @@
 
 #include <stdlib.h>  // NOLINT(modernize-deprecated-headers): mkdtemp
 
+#include <cstdio>
+#include <exception>
 #include <fstream>
 #include <optional>
 #include <stdexcept>
@@ -42,10 +44,16 @@ void start_in(const fs::path& directory) {
     server.ensure_running();
 }
 
+constexpr const char* variable_name = "ROWLOCK_TEST_SERVER_FILE";
+
+void look_for_server_in(const fs::path& file) {
+    setenv(variable_name, file.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+}
+
 }  // namespace
 
 fs::path test_server_file() {
-    const char* variable = std::getenv("ROWLOCK_TEST_SERVER_FILE");  // NOLINT(concurrency-mt-unsafe)
+    const char* variable = std::getenv(variable_name);  // NOLINT(concurrency-mt-unsafe)
     return variable == nullptr ? ROWLOCK_TEST_SERVER_FILE : variable;
 }
 
@@ -75,6 +83,20 @@ void stop_test_server() {
     if (!server) return;
     PrivateServer(options_in(server->directory)).destroy();
     fs::remove(test_server_file());
+}
+
+ServerOfItsOwn::ServerOfItsOwn() : shared_(test_server_file()) {
+    look_for_server_in(scratch_.path() / "test_server.txt");
+    start_test_server();
+}
+
+ServerOfItsOwn::~ServerOfItsOwn() {
+    try {
+        stop_test_server();
+    } catch (const std::exception& fault) {
+        std::fprintf(stderr, "a test's own server is left: %s\n", fault.what());
+    }
+    look_for_server_in(shared_);
 }
 
 }  // namespace rowlock::test

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <string>
 
+#include "support/scratch_folder.hpp"
+
 namespace rowlock::test {
 
 /// What the fixture wrote for the tests.
@@ -22,5 +24,19 @@ struct TestServer {
 void start_test_server();
 /// Removes it with all of its data.
 void stop_test_server();
+
+/// Gives a test a server that no other test is on, as long as it lives: a transaction of one database keeps dead rows
+/// of all others from being removed. Goes before the fixture that makes a database.
+class ServerOfItsOwn {
+  public:
+    ServerOfItsOwn();
+    ~ServerOfItsOwn();
+    ServerOfItsOwn(const ServerOfItsOwn&) = delete;
+    ServerOfItsOwn& operator=(const ServerOfItsOwn&) = delete;
+
+  private:
+    const ScratchFolder scratch_;
+    const std::filesystem::path shared_;
+};
 
 }  // namespace rowlock::test

@@ -139,8 +139,7 @@ void append_sequence(AppendClient& client, const TenantId& tenant) {
 
 void run_bare(Session& bare, const Statement& statement, const std::vector<Parameter>& parameters) {
     bare.queue(statement, parameters);
-    const auto outcome = bare.flush();
-    if (outcome.failed) throw ServerError(outcome.failed->report, Recovery::give_up);
+    bare.flush().rows_or_throw();
 }
 
 void append_plain(AppendClient& client, const TenantId& tenant) {

@@ -28,8 +28,7 @@ constexpr Statement flush_commit{"bench.flush_commit", "COMMIT"};
 
 void run(Session& session, std::initializer_list<const Statement*> statements) {
     for (const Statement* const statement : statements) session.queue(*statement, {});
-    const auto outcome = session.flush();
-    if (outcome.failed) throw ServerError(outcome.failed->report, Recovery::give_up);
+    session.flush().rows_or_throw();
 }
 
 double milliseconds_of_commit(Session& session, const Statement& setting) {
@@ -63,9 +62,7 @@ void tell_bar(const Context& context, const Bar& bar) {
 
 double flush_microseconds(const ScratchDatabase& scratch) {
     Session session(scratch.as_owner(), std::source_location::current());
-    const auto made =
-        session.run_script({"bench.flush_table", "CREATE TABLE IF NOT EXISTS public.bench_flush (n int)"});
-    if (made.failed) throw ServerError(made.failed->report, Recovery::give_up);
+    session.run_script({"bench.flush_table", "CREATE TABLE IF NOT EXISTS public.bench_flush (n int)"}).rows_or_throw();
     std::vector<double> with;
     std::vector<double> without;
     for (int i = 0; i < flush_samples; ++i) {

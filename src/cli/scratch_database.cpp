@@ -18,8 +18,7 @@ namespace {
 /// CREATE and DROP DATABASE don't run inside a transaction, so not through `transact`.
 void run_alone(const DatabaseOptions& options, const std::string& sql) {
     Session session(options, std::source_location::current());
-    const auto outcome = session.run_script({"scratch.database", sql});
-    if (outcome.failed) throw ServerError(outcome.failed->report, Recovery::give_up);
+    session.run_script({"scratch.database", sql}).rows_or_throw();
 }
 
 std::string drop_statement(const std::string& name) {

@@ -283,6 +283,11 @@ void Session::take_result(std::size_t index, PGresult* result, Outcome& outcome)
     if (!outcome.failed) outcome.failed = failure(outcome.rows.size(), result, queued.statement);
 }
 
+std::vector<Rows> Session::Outcome::rows_or_throw() && {
+    if (failed) throw ServerError(failed->report, failed->recovery);
+    return std::move(rows);
+}
+
 Session::Outcome Session::flush() {
     Outcome outcome;
     if (usable_) {

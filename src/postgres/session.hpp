@@ -53,6 +53,9 @@ class Session {
     struct Outcome {
         std::vector<Rows> rows;                 ///< Of the statements that succeeded, in order.
         std::optional<FailedStatement> failed;  ///< The first that did not; those behind it did not run.
+
+        /// The rows, for those who take a failure as a fault: throws ServerError.
+        std::vector<Rows> rows_or_throw() &&;
     };
     /// Sends what is queued, ends it with a Sync, and reads every answer.
     Outcome flush();

@@ -134,7 +134,7 @@ void Arena::read_shapes() {
     shapes_ = read_table_shapes(watch_->session());
     if (shapes_.empty()) return;
     queue_state();
-    note_known_values(shapes_, state_of(answers_to_queued(watch_->session())));
+    note_known_values(shapes_, state_of(watch_->session().flush().rows_or_throw()));
 }
 
 void Arena::run_setups() {

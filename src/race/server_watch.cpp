@@ -134,15 +134,9 @@ std::vector<int> numbers_in(std::string_view text) {
     return numbers;
 }
 
-std::vector<Rows> answers_to_queued(Session& session) {
-    Session::Outcome outcome = session.flush();
-    if (outcome.failed) throw ServerError(outcome.failed->report, Recovery::give_up);
-    return std::move(outcome.rows);
-}
-
 Rows query(Session& session, const Statement& statement, const std::vector<Parameter>& parameters) {
     session.queue(statement, parameters);
-    return std::move(answers_to_queued(session).front());
+    return std::move(session.flush().rows_or_throw().front());
 }
 
 ServerWatch::ServerWatch(const std::string& connection)
@@ -165,13 +159,12 @@ BackendView ServerWatch::view(int pid, const Catalog& catalog) {
     const int pids[] = {pid};
     session_.queue(blockers_sql, {pid_array(pids)});
     session_.queue(locks_sql, {pid});
-    const std::vector<Rows> answers = answers_to_queued(session_);
+    const std::vector<Rows> answers = session_.flush().rows_or_throw();
     return {numbers_in(answers[0].only().text(1)), locks_in(answers[1], catalog)};
 }
 
 void ServerWatch::run_script(const std::string& script) {
-    const Session::Outcome outcome = session_.run_script({"race.script", script});
-    if (outcome.failed) throw ServerError(outcome.failed->report, Recovery::give_up);
+    session_.run_script({"race.script", script}).rows_or_throw();
 }
 
 bool ServerWatch::has_backend(int pid) {

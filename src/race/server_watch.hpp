@@ -45,9 +45,6 @@ class ServerWatch {
 /// Reads what there is after the setup.
 [[nodiscard]] Catalog read_catalog(Session& session);
 
-/// Sends what is queued on a connection; throws ServerError with the first fault.
-[[nodiscard]] std::vector<Rows> answers_to_queued(Session& session);
-
 /// Runs one query on the control connection; throws ServerError.
 [[nodiscard]] Rows query(Session& session, const Statement& statement, const std::vector<Parameter>& parameters = {});
 

@@ -53,8 +53,7 @@ void write_one(Session& session, const Statement& write, const std::string& tena
     session.queue(set_tenant, {tenant});
     session.queue(write, {tenant, staged_data});
     session.queue(commit, {});
-    const auto outcome = session.flush();
-    if (outcome.failed) throw ServerError(outcome.failed->report, Recovery::give_up);
+    session.flush().rows_or_throw();
 }
 
 struct StageRates {
@@ -76,8 +75,7 @@ class StageBench {
         sessions_.resize(static_cast<std::size_t>(options.clients));
         run_crowd(sessions_.size(), [&](std::size_t i) {
             sessions_[i] = std::make_unique<Session>(scratch_.as_owner(), std::source_location::current());
-            const auto outcome = sessions_[i]->run_script(become_app);  // as a service, which is no superuser
-            if (outcome.failed) throw ServerError(outcome.failed->report, Recovery::give_up);
+            sessions_[i]->run_script(become_app).rows_or_throw();  // as a service, which is no superuser
             for (const Statement* const write : {&plain_audit_insert, &like_staged_insert, &stage})
                 write_one(*sessions_[i], *write, "warm-up");
         });

@@ -68,11 +68,7 @@ AcknowledgeOutcome AuditLog::acknowledge(Transaction& transaction, const Acknowl
                                           {}, request.reason, false};
     AuditEntry entry{request.id, request.actor, std::string(acknowledge_action), std::nullopt,
                      acknowledgement_json(acknowledgement)};
-    const TenantEntry one{tenant, std::move(entry)};
-    const AppendOutcome outcome = implementation_->append_all(transaction, std::span(&one, 1)).front();
-    const auto* const appended = std::get_if<Appended>(&outcome);
-    if (appended == nullptr) throw InvalidInput("the id of the acknowledgement is that of another entry");
-    return Acknowledged{appended->seq, std::move(finding)};
+    return Acknowledged{implementation_->append_own(transaction, std::move(entry)), std::move(finding)};
 }
 
 }  // namespace rowlock

@@ -240,6 +240,16 @@ std::vector<AppendOutcome> AuditLog::append_all(Transaction& transaction, std::s
     return implementation_->append_all(transaction, entries);
 }
 
+std::int64_t AuditLog::Implementation::append_own(Transaction& transaction, AuditEntry entry) const {
+    const TenantEntry one{transaction.required_tenant(), std::move(entry)};
+    const AppendOutcome outcome = append_all(transaction, std::span(&one, 1)).front();
+    const auto* const appended = std::get_if<Appended>(&outcome);
+    if (appended == nullptr) {
+        throw InvalidInput(fmt::format("the id given for {} is that of another entry", one.entry.action.value_or("")));
+    }
+    return appended->seq;
+}
+
 std::vector<AppendOutcome> AuditLog::Implementation::append_all(Transaction& transaction,
                                                                 std::span<const TenantEntry> entries) const {
     if (entries.empty()) return {};

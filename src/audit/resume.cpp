@@ -20,11 +20,7 @@ ResumeOutcome AuditLog::resume(Transaction& transaction, const Checkpoint& check
     contract(head != nullptr, "only what a checkpoint names is found to be rolled back");
     const Resumption resumption{0, verification.findings.front().seq - 1, head->size, head->mac, 0, {}, request.reason};
     AuditEntry entry{request.id, request.actor, std::string(resume_action), std::nullopt, resumption_json(resumption)};
-    const TenantEntry one{tenant, std::move(entry)};
-    const AppendOutcome outcome = implementation_->append_all(transaction, std::span(&one, 1)).front();
-    const auto* const appended = std::get_if<Appended>(&outcome);
-    if (appended == nullptr) throw InvalidInput("the id of the resumption is that of another entry");
-    return Resumed{appended->seq, resumption.after};
+    return Resumed{implementation_->append_own(transaction, std::move(entry)), resumption.after};
 }
 
 }  // namespace rowlock

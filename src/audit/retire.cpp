@@ -59,11 +59,7 @@ RetirementOutcome AuditLog::retire(Transaction& transaction, const Checkpoint& c
     std::ranges::copy(mac, retirement.mac.begin());
     AuditEntry entry{request.id, request.actor, std::string(retirement_action), std::nullopt,
                      retirement_json(retirement)};
-    const TenantEntry one{tenant, std::move(entry)};
-    const AppendOutcome outcome = implementation_->append_all(transaction, std::span(&one, 1)).front();
-    const auto* const appended = std::get_if<Appended>(&outcome);
-    if (appended == nullptr) throw InvalidInput("the id of the retirement is that of another entry");
-    return EntriesRetired{appended->seq};
+    return EntriesRetired{implementation_->append_own(transaction, std::move(entry))};
 }
 
 std::int64_t AuditLog::drop_retired(Transaction& transaction, std::int64_t retired_by, std::int64_t entries_max) {

@@ -28,6 +28,10 @@ bool looks_like_number(std::string_view text) {
     return !text.empty() && text.find_first_not_of("0123456789.,-×%") == std::string_view::npos;
 }
 
+bool looks_like_time(std::string_view text) {
+    return text.size() >= 10 && text[4] == '-' && text.find_first_not_of("0123456789-:.TZ") == std::string_view::npos;
+}
+
 }  // namespace
 
 std::string tinted(const Style& style, Tone tone, std::string_view text) {
@@ -102,14 +106,18 @@ void Table::add(std::vector<std::string> cells) {
     rows_.push_back(std::move(cells));
 }
 
-/// The widest columns give way until a line fits, none below `narrowest`; then the terminal breaks the line.
-void Table::narrow(std::vector<std::size_t>& widths, std::size_t line_width) {
+/// The widest columns give way until a line fits, none below `narrowest` and none with a time, which would be misread;
+/// then the terminal breaks the line.
+void Table::narrow(std::vector<std::size_t>& widths, const std::vector<bool>& with_times, std::size_t line_width) {
     constexpr std::size_t narrowest = 8;
     const std::size_t gaps = 2 * (widths.size() - 1);
     std::size_t total = std::accumulate(widths.begin(), widths.end(), gaps);
     while (total > line_width) {
-        const auto widest = std::ranges::max_element(widths);
-        if (*widest <= narrowest) return;
+        std::size_t* widest = nullptr;
+        for (std::size_t i = 0; i < widths.size(); ++i) {
+            if (!with_times[i] && (widest == nullptr || widths[i] > *widest)) widest = &widths[i];
+        }
+        if (widest == nullptr || *widest <= narrowest) return;
         --*widest;
         --total;
     }
@@ -118,14 +126,16 @@ void Table::narrow(std::vector<std::size_t>& widths, std::size_t line_width) {
 std::vector<std::string> Table::lines(const Style& style) const {
     std::vector<std::size_t> widths;
     std::vector<bool> numeric(heads_.size(), !rows_.empty());
+    std::vector<bool> with_times(heads_.size(), !rows_.empty());
     for (const auto& head : heads_) widths.push_back(columns_of(head));
     for (const auto& row : rows_) {
         for (std::size_t i = 0; i < heads_.size(); ++i) {
             widths[i] = std::max(widths[i], columns_of(row[i]));
             if (!row[i].empty() && !looks_like_number(row[i])) numeric[i] = false;
+            if (!row[i].empty() && row[i] != "-" && !looks_like_time(row[i])) with_times[i] = false;
         }
     }
-    narrow(widths, style.width);
+    narrow(widths, with_times, style.width);
     const auto line_of = [&](const std::vector<std::string>& cells) {
         std::string line;
         for (std::size_t i = 0; i < cells.size(); ++i) {

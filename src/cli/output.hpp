@@ -50,7 +50,7 @@ class Table {
     [[nodiscard]] std::vector<std::string> lines(const Style& style) const;
 
   private:
-    static void narrow(std::vector<std::size_t>& widths, std::size_t line_width);
+    static void narrow(std::vector<std::size_t>& widths, const std::vector<bool>& with_times, std::size_t line_width);
 
     std::vector<std::string> heads_;
     std::vector<std::vector<std::string>> rows_;

@@ -65,7 +65,9 @@ void add_trust_commands(CLI::App& app, const Context& context, TrustWords& words
     CLI::App* const resuming =
         add_command(app, chosen, "resume", "Let a log go on that was put back to an older state (a restore)",
                     [&] { return resume(context, words.resume); });
-    resuming->add_option("--tenant", words.resume.tenant, "Whose log")->required()->type_name("NAME");
+    resuming->add_option("--tenant", words.resume.tenant, "Whose log")->type_name("NAME");
+    resuming->add_flag("--all", words.resume.all,
+                       "Of every tenant that the checkpoint names, those that were put back");
     resuming->add_option("--reason", words.resume.reason, "Why; it stays in the log")->required()->type_name("TEXT");
     resuming->add_option("--actor", words.resume.actor, "Who says so")->type_name("TEXT");
     add_trust(*resuming, words.resume.trust);

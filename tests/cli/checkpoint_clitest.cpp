@@ -193,6 +193,36 @@ TEST_F(CheckpointCommand, OfADumpAndRestoreRaisesNoAlarmAndOfAnOlderOneIsRolledB
     expect_one_line(again, {"not behind this checkpoint", "nothing was appended"});
 }
 
+TEST_F(CheckpointCommand, LetsAllTenantsGoOnThatWerePutBackAndNoOther) {
+    append("acme", 2);
+    append("bolt", 2);
+    append("globex", 2);
+    ASSERT_EQ(run_in_shell("pg_dump --role=rowlock_backup -d \"$db\" > dump.sql", database_.connection()).exit_code, 0);
+    append("acme", 1);
+    append("globex", 3);
+    append("initech", 1);
+    checkpoint("new.note");
+    const TestDatabase restored;
+    ASSERT_EQ(run_in_shell("psql -X -q -v ON_ERROR_STOP=1 -d \"$db\" -f dump.sql", restored.connection()).exit_code, 0);
+
+    const Arguments resume{"resume",    "--all", "--checkpoint", file("new.note"),
+                           "--pin-key", pin_,    "--reason",     "the disk died"};
+    const ProcessResult resumed = on(restored.connection(), resume);
+    EXPECT_EQ(resumed.exit_code, 0) << resumed.errors;
+    EXPECT_EQ(resumed.output,
+              "acme 3  resumed after entry 2\nglobex 3  resumed after entry 2\ninitech 1  resumed after entry 0\n"
+              "3 of 4 tenants resumed\n");
+    EXPECT_EQ(verify("new.note", restored.connection()).exit_code, 0);
+    EXPECT_EQ(on(restored.connection(), resume).output, "0 of 4 tenants resumed\n");
+
+    run_sql(restored.connection(),
+            "ALTER TABLE rowlock.audit_log DISABLE TRIGGER USER;"
+            "UPDATE rowlock.audit_log SET actor = 'eve' WHERE tenant_id = 'bolt'");
+    const ProcessResult tampered = on(restored.connection(), resume);
+    EXPECT_EQ(tampered.exit_code, 1);
+    expect_one_line(tampered, {"tenant bolt is tampered with"});
+}
+
 TEST_F(CheckpointCommand, SaysAllOfItInJson) {
     append("acme", 3);
     const ProcessResult made =

@@ -93,6 +93,17 @@ TEST(TableLines, FitFortyColumnsByCuttingTheWidestFirst) {
     EXPECT_THAT(lines[2], HasSubstr("y…"));
 }
 
+TEST(TableLines, LeaveATimeWhole) {
+    Table table({"seq", "recorded at", "data"});
+    table.add({"1", "2026-12-02T19:07:16Z", std::string(100, 'x')});
+    table.add({"2", "-", "2026-12-02"});
+    Style style;
+    style.width = 40;
+    const auto lines = table.lines(style);
+    EXPECT_EQ(lines[1], "  1  2026-12-02T19:07:16Z  xxxxxxxxxxxx…");
+    EXPECT_EQ(lines[2], "  2  -                     2026-12-02");
+}
+
 TEST(TableLines, AreNotCutWhereThereIsNoTerminal) {
     Table table({"data"});
     table.add({std::string(500, 'x')});

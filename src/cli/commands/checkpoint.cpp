@@ -13,16 +13,78 @@ namespace rowlock::cli {
 
 namespace {
 
-Exit tell_nothing_to_resume(const TenantId& tenant, const Verification& verification) {
-    const bool tampered = verification.verdict == Verdict::tampered;
-    print_note(tampered
-                   ? fmt::format("rowlock: tenant {} is tampered with, which no entry puts right: look with rowlock "
-                                 "verify",
-                                 shown(tenant.text()))
-                   : fmt::format("rowlock: tenant {} is not behind this checkpoint: nothing was appended",
-                                 shown(tenant.text())));
-    return tampered ? Exit::finding : Exit::setup;
+void tell_tampered(const TenantId& tenant) {
+    print_note(fmt::format("rowlock: tenant {} is tampered with, which no entry puts right: look with rowlock verify",
+                           shown(tenant.text())));
 }
+
+void print_resumed(const Context& context, const TenantId& tenant, const Resumed& resumed) {
+    if (context.globals.json) {
+        print_line(
+            JsonObject().text("tenant", tenant.text()).number("seq", resumed.seq).number("after", resumed.after).str());
+    } else {
+        print_line(fmt::format("{} {}  resumed after entry {}", shown(tenant.text()), resumed.seq, resumed.after));
+    }
+}
+
+/// Each tenant in a transaction of its own: what an interruption leaves is done when it is run again.
+class Resuming {
+  public:
+    Resuming(const Context& context, const ResumeOptions& options, const Checkpoint& checkpoint)
+        : context_(context),
+          request_{.reason = options.reason, .actor = options.actor},
+          checkpoint_(checkpoint),
+          database_(open_database(context, Access::app)),
+          log_(open_keyring(context)) {}
+
+    Exit resume_one(const TenantId& tenant) {
+        const ResumeOutcome outcome = resume(tenant);
+        if (const auto* const resumed = std::get_if<Resumed>(&outcome)) {
+            print_resumed(context_, tenant, *resumed);
+            return Exit::fine;
+        }
+        if (std::get<NothingToResume>(outcome).verification.verdict == Verdict::tampered) {
+            tell_tampered(tenant);
+            return Exit::finding;
+        }
+        print_note(fmt::format("rowlock: tenant {} is not behind this checkpoint: nothing was appended",
+                               shown(tenant.text())));
+        return Exit::setup;
+    }
+
+    Exit resume_all() {
+        Exit exit = Exit::fine;
+        std::int64_t count = 0;
+        for (const ChainHead& head : checkpoint_.heads) {
+            const ResumeOutcome outcome = resume(head.tenant);
+            if (const auto* const resumed = std::get_if<Resumed>(&outcome)) {
+                ++count;
+                print_resumed(context_, head.tenant, *resumed);
+            } else if (std::get<NothingToResume>(outcome).verification.verdict == Verdict::tampered) {
+                tell_tampered(head.tenant);
+                exit = Exit::finding;
+            }
+        }
+        if (!context_.globals.json) {
+            print_line(fmt::format("{} of {} resumed", grouped(count),
+                                   counted(static_cast<std::int64_t>(checkpoint_.heads.size()), "tenant", "tenants")));
+        }
+        return exit;
+    }
+
+  private:
+    ResumeOutcome resume(const TenantId& tenant) {
+        return database_->transact({.tenant = tenant}, [&](Transaction& transaction) {
+            return log_.resume(transaction, checkpoint_, request_);
+        });
+    }
+
+    const Context& context_;
+    ResumeRequest request_;
+    const Checkpoint& checkpoint_;
+    std::unique_ptr<Database> database_;
+    AuditLog log_;
+};
 
 }  // namespace
 
@@ -61,26 +123,11 @@ Exit make_checkpoint(const Context& context, const CheckpointOptions& options) {
 }
 
 Exit resume(const Context& context, const ResumeOptions& options) {
-    const TenantId tenant(options.tenant);
+    if (options.all != options.tenant.empty()) throw InvalidInput("name one tenant with --tenant, or say --all");
     const auto opened = read_checkpoint_file(options.trust);
     if (const auto* const forged = std::get_if<Forged>(&opened)) return tell_forged(*forged);
-    const auto database = open_database(context, Access::app);
-    const AuditLog log(open_keyring(context));
-    const ResumeRequest request{.reason = options.reason, .actor = options.actor};
-    const ResumeOutcome outcome = database->transact({.tenant = tenant}, [&](Transaction& transaction) {
-        return log.resume(transaction, std::get<Checkpoint>(opened), request);
-    });
-    if (const auto* const nothing = std::get_if<NothingToResume>(&outcome)) {
-        return tell_nothing_to_resume(tenant, nothing->verification);
-    }
-    const auto& resumed = std::get<Resumed>(outcome);
-    if (context.globals.json) {
-        print_line(
-            JsonObject().text("tenant", tenant.text()).number("seq", resumed.seq).number("after", resumed.after).str());
-    } else {
-        print_line(fmt::format("{} {}  resumed after entry {}", shown(tenant.text()), resumed.seq, resumed.after));
-    }
-    return Exit::fine;
+    Resuming resuming(context, options, std::get<Checkpoint>(opened));
+    return options.all ? resuming.resume_all() : resuming.resume_one(TenantId(options.tenant));
 }
 
 }  // namespace rowlock::cli

@@ -86,6 +86,7 @@ struct TrustOptions {
 
 struct ResumeOptions {
     std::string tenant;
+    bool all = false;
     std::string reason;
     std::optional<std::string> actor;
     TrustOptions trust;

@@ -166,10 +166,11 @@ std::string staged_words(const StagedCount& staged) {
     return words + fmt::format("; {} in quarantine: look at rowlock.audit_quarantined", grouped(staged.quarantined));
 }
 
-/// Days and hours are what one thinks of checkpoints in.
 std::string age_words(std::chrono::milliseconds age) {
-    const double hours = static_cast<double>(age.count()) / 3600000;
-    if (hours < 1) return seconds(age.count());
+    const double minutes = static_cast<double>(age.count()) / 60'000;
+    if (minutes < 2) return seconds(age.count());
+    if (minutes < 120) return fmt::format("{:.0f} min", minutes);
+    const double hours = minutes / 60;
     return hours < 48 ? fmt::format("{:.1f} h", hours) : fmt::format("{:.1f} days", hours / 24);
 }
 

@@ -3,6 +3,7 @@
 #include "race/check_on_server.hpp"
 #include "race/generated_race.hpp"
 #include "race/permutation.hpp"
+#include "race/stage.hpp"
 #include "race/throwaway_cluster.hpp"
 
 namespace rowlock::race::test {
@@ -17,7 +18,7 @@ std::vector<Execution> play_listed(std::string_view text) {
     Conductor conductor(scenario, database.conductor_options(""));
     std::vector<Execution> played;
     for (const Permutation& permutation : scenario.permutations) {
-        played.push_back(play_permutation(scenario, permutation, conductor));
+        played.push_back(with_reruns([&] { return play_permutation(scenario, permutation, conductor); }));
     }
     return played;
 }

@@ -33,6 +33,27 @@ constexpr Statement ask_blockers{
 /// What the probe's body never gets past: nothing of it may be committed.
 struct ProbeDone {};
 
+struct Probe {
+    std::atomic<int> pid = 0;
+    std::atomic<bool> done = false;
+};
+
+/// Waits where `body` waits, and undoes what it did.
+void run_probe(Database& database, const TransactionPolicy& policy, const std::function<void(Transaction&)>& body,
+               Probe& probe) {
+    try {
+        database.transact(policy, [&](Transaction& transaction) {
+            probe.pid =
+                static_cast<int>(transaction.execute({"database.probe", "SELECT pg_backend_pid()"}).only().integer(0));
+            body(transaction);
+            throw ProbeDone{};
+        });
+    } catch (...) {
+        // Free again, busy still, or whatever the body throws: none of it is news.
+        probe.done = true;
+    }
+}
+
 std::vector<Blocker> blockers_in(const Rows& rows) {
     std::vector<Blocker> blockers;
     for (const Row row : rows) {
@@ -52,24 +73,11 @@ std::vector<Blocker> Database::find_blockers(TransactionPolicy policy, const std
     std::vector<Blocker> found;
     // Whoever asks has its connection before the probe begins to wait: to open one may take longer than that wait.
     transact({.attempts_max = 1}, [&](Transaction& asking) {
-        std::atomic<int> probe_pid = 0;
-        std::atomic<bool> done = false;
-        const std::jthread probe([&] {
-            try {
-                transact(policy, [&](Transaction& transaction) {
-                    probe_pid = static_cast<int>(
-                        transaction.execute({"database.probe", "SELECT pg_backend_pid()"}).only().integer(0));
-                    body(transaction);
-                    throw ProbeDone{};
-                });
-            } catch (...) {
-                // Free again, busy still, or whatever the body throws: none of it is news.
-                done = true;
-            }
-        });
-        while (!done && found.empty()) {
-            if (probe_pid != 0 && asking.execute(ask_whether_blocked, {probe_pid.load()}).only().boolean(0)) {
-                found = blockers_in(asking.execute(ask_blockers, {probe_pid.load()}));
+        Probe probe;
+        const std::jthread waiting([&] { run_probe(*this, policy, body, probe); });
+        while (!probe.done && found.empty()) {
+            if (probe.pid != 0 && asking.execute(ask_whether_blocked, {probe.pid.load()}).only().boolean(0)) {
+                found = blockers_in(asking.execute(ask_blockers, {probe.pid.load()}));
             }
             if (found.empty()) std::this_thread::sleep_for(poll_interval);
         }

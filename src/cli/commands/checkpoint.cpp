@@ -13,11 +13,6 @@ namespace rowlock::cli {
 
 namespace {
 
-void tell_tampered(const TenantId& tenant) {
-    print_note(fmt::format("rowlock: tenant {} is tampered with, which no entry puts right: look with rowlock verify",
-                           shown(tenant.text())));
-}
-
 void print_resumed(const Context& context, const TenantId& tenant, const Resumed& resumed) {
     if (context.globals.json) {
         print_line(
@@ -38,32 +33,21 @@ class Resuming {
           log_(open_keyring(context)) {}
 
     Exit resume_one(const TenantId& tenant) {
-        const ResumeOutcome outcome = resume(tenant);
-        if (const auto* const resumed = std::get_if<Resumed>(&outcome)) {
-            print_resumed(context_, tenant, *resumed);
-            return Exit::fine;
+        const Exit exit = resume(tenant);
+        if (exit == Exit::setup) {
+            print_note(fmt::format("rowlock: tenant {} is not behind this checkpoint: nothing was appended",
+                                   shown(tenant.text())));
         }
-        if (std::get<NothingToResume>(outcome).verification.verdict == Verdict::tampered) {
-            tell_tampered(tenant);
-            return Exit::finding;
-        }
-        print_note(fmt::format("rowlock: tenant {} is not behind this checkpoint: nothing was appended",
-                               shown(tenant.text())));
-        return Exit::setup;
+        return exit;
     }
 
     Exit resume_all() {
         Exit exit = Exit::fine;
         std::int64_t count = 0;
         for (const ChainHead& head : checkpoint_.heads) {
-            const ResumeOutcome outcome = resume(head.tenant);
-            if (const auto* const resumed = std::get_if<Resumed>(&outcome)) {
-                ++count;
-                print_resumed(context_, head.tenant, *resumed);
-            } else if (std::get<NothingToResume>(outcome).verification.verdict == Verdict::tampered) {
-                tell_tampered(head.tenant);
-                exit = Exit::finding;
-            }
+            const Exit one = resume(head.tenant);
+            if (one == Exit::fine) ++count;
+            if (one == Exit::finding) exit = one;
         }
         if (!context_.globals.json) {
             print_line(fmt::format("{} of {} resumed", grouped(count),
@@ -73,10 +57,21 @@ class Resuming {
     }
 
   private:
-    ResumeOutcome resume(const TenantId& tenant) {
-        return database_->transact({.tenant = tenant}, [&](Transaction& transaction) {
+    /// Tells what was appended, or what is in the way of it. `setup`: the tenant is not behind, and nothing was told.
+    Exit resume(const TenantId& tenant) {
+        const ResumeOutcome outcome = database_->transact({.tenant = tenant}, [&](Transaction& transaction) {
             return log_.resume(transaction, checkpoint_, request_);
         });
+        if (const auto* const resumed = std::get_if<Resumed>(&outcome)) {
+            print_resumed(context_, tenant, *resumed);
+            return Exit::fine;
+        }
+        if (std::get<NothingToResume>(outcome).verification.verdict != Verdict::tampered) return Exit::setup;
+        print_note(
+            fmt::format("rowlock: tenant {} is tampered with, which no entry puts right: look with rowlock "
+                        "verify",
+                        shown(tenant.text())));
+        return Exit::finding;
     }
 
     const Context& context_;

@@ -35,11 +35,10 @@ DECLARE
     as_written boolean;
     statement text;
 BEGIN
+    -- Is it still the table that this was written for? If not, the statement is written anew, for this once.
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         PERFORM rowlock.refuse_younger_column(TG_RELID);
-    END IF;
-    -- Is it still the table that this was written for? If not, the statement is written anew, for this once.
-    IF TG_RELID = %8$s AND current_setting('transaction_isolation') = 'read committed' THEN
+    ELSIF TG_RELID = %8$s THEN
         as_written := rowlock.capture_is_as_written('%8$s'::regclass, %1$L, %2$L);
     END IF;
     IF as_written IS NOT TRUE OR TG_OP = 'TRUNCATE' THEN

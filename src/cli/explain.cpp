@@ -54,6 +54,15 @@ std::string advice_for(std::string_view sqlstate, std::string_view fallback) {
     return std::string(fallback);
 }
 
+/// What a member of rowlock_app lacks is another thing than what an installer lacks.
+std::string advice_for(const ServerReport& report) {
+    if (report.sqlstate == "42501" && report.statement.starts_with("schema.")) {
+        return "install as a superuser, or as a role with CREATEROLE that may CREATE in the database and, from "
+               "PostgreSQL 16 on, made rowlock's roles or was given them WITH ADMIN OPTION";
+    }
+    return advice_for(report.sqlstate, report.hint);
+}
+
 std::string joined(std::string_view what, std::string_view advice) {
     return advice.empty() ? std::string(what) : fmt::format("{}; {}", what, advice);
 }
@@ -74,7 +83,7 @@ Explanation explain(const std::exception& fault) {
     if (const auto* const busy = dynamic_cast<const Busy*>(&fault)) {
         explanation = {joined(joined(busy->what(), busy->report().hint), advice_for("55P03", "")), Exit::finding};
     } else if (const auto* const refused = dynamic_cast<const ServerError*>(&fault)) {
-        explanation.line = joined(refused->what(), advice_for(refused->sqlstate(), refused->report().hint));
+        explanation.line = joined(refused->what(), advice_for(refused->report()));
     } else if (const auto* const unreachable = dynamic_cast<const ConnectionError*>(&fault)) {
         const std::string_view code = unreachable->sqlstate();
         const std::string fallback = code.empty() ? advice_without_code(unreachable->what()) : std::string();

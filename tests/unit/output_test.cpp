@@ -138,6 +138,15 @@ TEST(Explain, PassesTheServersOwnHintOnWhereItKnowsNothingBetter) {
     EXPECT_EQ(explain(refused).line, "odd (SQLSTATE XX000); Ask.");
 }
 
+TEST(Explain, TellsWhoInstallsAnotherThingThanWhoAppends) {
+    const auto refused = [](const char* statement) {
+        return explain(ServerError({.sqlstate = "42501", .message = "no", .statement = statement}, Recovery::give_up))
+            .line;
+    };
+    EXPECT_THAT(refused("schema.migration_001"), HasSubstr("install as a superuser"));
+    EXPECT_THAT(refused("audit.lock_head"), HasSubstr("GRANT rowlock_app TO"));
+}
+
 TEST(Explain, TakesBusyForAFindingAndADoubtForUndetermined) {
     const Busy busy({.sqlstate = "55P03", .message = "canceling statement"}, std::chrono::milliseconds(3000));
     EXPECT_EQ(explain(busy).exit, Exit::finding);

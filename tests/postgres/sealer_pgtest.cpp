@@ -76,6 +76,19 @@ TEST_F(Staging, BelongsToTheCallersTransaction) {
     EXPECT_EQ(objects("acme"), "kept");
 }
 
+TEST_F(Staging, GivesIdsOfTheirTimeThatDifferEvenWhereTheSessionSeedsTheServersRandomNumbers) {
+    app_->transact(of("acme"), [&](Transaction& transaction) {
+        transaction.execute(
+            {"test.stage_many", "SELECT setseed(0.5), rowlock.stage('acme', 'x') FROM generate_series(1, 2000) AS n"});
+    });
+    EXPECT_EQ(server_.value("SELECT count(DISTINCT entry_id) FROM rowlock.audit_staged"), "2000");
+    EXPECT_EQ(server_.value("SELECT count(*) FROM rowlock.audit_staged"
+                            " WHERE entry_id::text ~ '^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}$'"
+                            "   AND abs(('x' || left(replace(entry_id::text, '-', ''), 12))::bit(48)::bigint"
+                            "           - extract(epoch FROM staged_at) * 1000) < 60000"),
+              "2000");
+}
+
 TEST_F(Staging, WaitsForNobodyWhoHoldsTheHead) {
     append_many("acme", 1);
     app_->transact(of("acme"), [&](Transaction& transaction) {

@@ -56,9 +56,12 @@ std::string advice_for(std::string_view sqlstate, std::string_view fallback) {
 
 /// What a member of rowlock_app lacks is another thing than what an installer lacks.
 std::string advice_for(const ServerReport& report) {
-    if (report.sqlstate == "42501" && report.statement.starts_with("schema.")) {
+    if (report.sqlstate == "42501" && report.statement.starts_with("schema.migration_")) {
         return "install as a superuser, or as a role with CREATEROLE that may CREATE in the database and, from "
                "PostgreSQL 16 on, made rowlock's roles or was given them WITH ADMIN OPTION";
+    }
+    if (report.sqlstate == "42501" && report.statement == "schema.drop") {
+        return "uninstall as a superuser, or as a member of rowlock_owner";
     }
     return advice_for(report.sqlstate, report.hint);
 }

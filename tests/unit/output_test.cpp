@@ -144,6 +144,7 @@ TEST(Explain, TellsWhoInstallsAnotherThingThanWhoAppends) {
             .line;
     };
     EXPECT_THAT(refused("schema.migration_001"), HasSubstr("install as a superuser"));
+    EXPECT_THAT(refused("schema.drop"), HasSubstr("a member of rowlock_owner"));
     EXPECT_THAT(refused("audit.lock_head"), HasSubstr("GRANT rowlock_app TO"));
 }
 

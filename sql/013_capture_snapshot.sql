@@ -6,14 +6,14 @@
 
 SET LOCAL ROLE rowlock_owner;
 
--- Takes no lock. The columns as the snapshot shows them, and whether today's catalog, which has_column_privilege asks,
--- has one behind the last of them: it answers NULL for a column that does not exist.
+-- Takes no lock. How many columns the snapshot shows, and whether today's catalog, which has_column_privilege asks, has
+-- one behind the last of them: it answers NULL for a column that does not exist.
 CREATE FUNCTION rowlock.refuse_younger_column(p_table regclass) RETURNS void
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    IF has_column_privilege(p_table, (SELECT max(attnum) + 1 FROM pg_attribute WHERE attrelid = p_table)::smallint,
-                            'SELECT') IS NOT NULL THEN
+    IF has_column_privilege(p_table, (SELECT relnatts + 1 FROM pg_class WHERE oid = p_table)::smallint, 'SELECT')
+       IS NOT NULL THEN
         RAISE EXCEPTION 'a column was added to the tracked table % after the snapshot of this transaction', p_table
             USING ERRCODE = 'serialization_failure', HINT = 'Run the transaction again.';
     END IF;

@@ -35,5 +35,6 @@ BEGIN
     RETURN id;
 END
 $$;
+
 INSERT INTO rowlock.schema_version (version, name) VALUES (14, 'stage_ids');
 RESET ROLE;

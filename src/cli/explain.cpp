@@ -15,15 +15,22 @@ namespace {
 struct Advice {
     std::string_view sqlstate;
     std::string_view advice;
+    std::string_view statements = {};  ///< What the names of the statements begin with that it is for.
 };
 
-/// What to do about what a server says most often. Anything else is passed on with the server's own hint.
+/// What to do about what a server says most often, the first that fits. Anything else is passed on with the server's
+/// own hint.
 constexpr Advice advices[] = {
     {"28000", "check the user and pg_hba.conf"},
     {"28P01", "check the password (PGPASSWORD, ~/.pgpass)"},
     {"3D000", "check the name of the database"},
     {"53300", "wait for a connection to become free, or raise max_connections"},
     {"57P03", "wait until the server has started"},
+    {"42501",
+     "install as a superuser, or as a role with CREATEROLE that may CREATE in the database and, from PostgreSQL 16 on, "
+     "made rowlock's roles or was given them WITH ADMIN OPTION",
+     "schema.migration_"},
+    {"42501", "uninstall as a superuser, or as a member of rowlock_owner", "schema.drop"},
     {"42501",
      "connect as a role that may do this: GRANT rowlock_app TO …; rowlock_auditor reads all tenants, rowlock_sealer "
      "seals"},
@@ -47,23 +54,11 @@ constexpr Advice advices[] = {
     {"54001", "correct the input: it is nested too deeply for the server"},
 };
 
-std::string advice_for(std::string_view sqlstate, std::string_view fallback) {
+std::string advice_for(std::string_view sqlstate, std::string_view fallback, std::string_view statement = {}) {
     for (const Advice& known : advices) {
-        if (known.sqlstate == sqlstate) return std::string(known.advice);
+        if (known.sqlstate == sqlstate && statement.starts_with(known.statements)) return std::string(known.advice);
     }
     return std::string(fallback);
-}
-
-/// What a member of rowlock_app lacks is another thing than what an installer lacks.
-std::string advice_for(const ServerReport& report) {
-    if (report.sqlstate == "42501" && report.statement.starts_with("schema.migration_")) {
-        return "install as a superuser, or as a role with CREATEROLE that may CREATE in the database and, from "
-               "PostgreSQL 16 on, made rowlock's roles or was given them WITH ADMIN OPTION";
-    }
-    if (report.sqlstate == "42501" && report.statement == "schema.drop") {
-        return "uninstall as a superuser, or as a member of rowlock_owner";
-    }
-    return advice_for(report.sqlstate, report.hint);
 }
 
 std::string joined(std::string_view what, std::string_view advice) {
@@ -86,7 +81,8 @@ Explanation explain(const std::exception& fault) {
     if (const auto* const busy = dynamic_cast<const Busy*>(&fault)) {
         explanation = {joined(joined(busy->what(), busy->report().hint), advice_for("55P03", "")), Exit::finding};
     } else if (const auto* const refused = dynamic_cast<const ServerError*>(&fault)) {
-        explanation.line = joined(refused->what(), advice_for(refused->report()));
+        explanation.line = joined(refused->what(),
+                                  advice_for(refused->sqlstate(), refused->report().hint, refused->report().statement));
     } else if (const auto* const unreachable = dynamic_cast<const ConnectionError*>(&fault)) {
         const std::string_view code = unreachable->sqlstate();
         const std::string fallback = code.empty() ? advice_without_code(unreachable->what()) : std::string();

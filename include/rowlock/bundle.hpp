@@ -36,12 +36,14 @@ struct ExportOptions {
     std::function<void(const TenantId&, std::int64_t done, std::int64_t all)> progress{};
     /// Compared with, as by `AuditLog::verify`: a log that is behind it is not exported. It must outlive the call.
     const Checkpoint* checkpoint = nullptr;
+    bool gives_way = true;  ///< As that of VerifyOptions.
 };
 
 /// Writes all entries of the tenants, and verifies each chain with the keyring while it goes by; tenants without
 /// entries are left out. Takes no lock; memory does not grow with the log. The role must see the tenants' rows. What
 /// went to the sink before NotExported, or before a throw, is of no use: run it with one attempt
-/// (`TransactionPolicy::attempts_max`), and throw away what was written.
+/// (`TransactionPolicy::attempts_max`), and throw away what was written. Throws ServerError (40001) where a retention
+/// dropped entries that were still to be read.
 [[nodiscard]] ExportOutcome export_bundle(Transaction& transaction, const Keyring& keyring,
                                           std::span<const TenantId> tenants, const SigningKey& key,
                                           const ExportOptions& options);

@@ -1,6 +1,8 @@
 // Bundles: from a database into one.
 #include "rowlock/bundle.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 
@@ -41,8 +43,16 @@ Verification export_tenant(Transaction& transaction, const Keyring& keyring, con
         reader.emplace(take);
     };
     const auto piece = [&](std::span<const std::byte> bytes) { reader->take(bytes); };
-    read_pieces(transaction, tenant, range, {VerifyOptions{}.chunk_entries, next_chunk, piece});
+    read_pieces(transaction, tenant, range,
+                {VerifyOptions{}.chunk_entries, next_chunk, piece, rest_for_writers(options.gives_way)});
     Verification verification = verifier.finish(range.state);
+    if (verification.findings_total > 0 && begins_later_than(transaction, tenant, range.first)) {
+        throw ServerError({.sqlstate = "40001",
+                           .message = fmt::format(
+                               "entries of tenant {} were dropped by a retention while they were read", tenant.text()),
+                           .hint = "export again"},
+                          Recovery::run_again);
+    }
     // Acknowledged or not, a bundle has no form for it.
     if (!all_written) verification.verdict = Verdict::tampered;
     return verification;

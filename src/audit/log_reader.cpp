@@ -2,6 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
 #include "audit/copy_reader.hpp"
 #include "base/contract.hpp"
 #include "postgres/identifier.hpp"
@@ -18,6 +23,15 @@ constexpr Statement fix_the_end{"audit.fix_the_end",
                                 "       (SELECT min(seq) FROM rowlock.audit_log WHERE tenant_id = $1),"
                                 "       (SELECT max(seq) FROM rowlock.audit_log WHERE tenant_id = $1)"
                                 "  FROM rowlock.ledger LEFT JOIN rowlock.tenant_seq AS head ON head.tenant_id = $1"};
+
+/// Takes no lock.
+constexpr Statement begins_later{
+    "audit.begins_later", "SELECT coalesce(min(seq) > $2::bigint, false) FROM rowlock.audit_log WHERE tenant_id = $1"};
+
+/// Takes no lock. Grows whenever a transaction that wrote ends, anywhere on the server. On a standby nobody writes.
+constexpr Statement count_writers{"audit.count_writers",
+                                  "SELECT CASE WHEN pg_is_in_recovery() THEN 0"
+                                  "            ELSE pg_snapshot_xmax(pg_current_snapshot())::text::bigint END"};
 
 /// COPY takes no parameters: it reads these settings, which end with the transaction. Steps over a hole, however wide.
 /// Takes no lock. numeric, since whoever tampers may number an entry at either end of bigint.
@@ -45,10 +59,20 @@ constexpr std::string_view read_chunk_there =
     " FROM rowlock.audit_log"
     "       WHERE tenant_id = {} AND seq BETWEEN {} AND {} ORDER BY seq) TO STDOUT (FORMAT binary)";
 
+using Clock = std::chrono::steady_clock;
+
+/// How long to rest after a chunk, so that reading takes two fifths of the time. Never so long that the server would
+/// take the session for a forgotten one.
+Clock::duration rest_after(Clock::duration chunk, const TransactionPolicy& policy) {
+    return std::min<Clock::duration>(chunk * 3 / 2, policy.idle_max / 2);
+}
+
 }  // namespace
 
 void read_range(Transaction& transaction, const TenantId& tenant, LogRange& range) {
-    const Rows rows = transaction.execute(fix_the_end, {tenant});
+    const auto results = transaction.execute_all({{count_writers, {}}, {fix_the_end, {tenant}}});
+    range.writers = results.front().only().integer(0);
+    const Rows& rows = results.back();
     if (rows.empty()) throw SetupError("rowlock.ledger is empty: the schema is damaged, its one row is gone");
     const Row row = rows[0];
     range.ledger = EntryId::parse(row.text(0)).bytes();
@@ -62,10 +86,21 @@ void read_range(Transaction& transaction, const TenantId& tenant, LogRange& rang
     range.last = row.integer(5);
 }
 
+bool begins_later_than(Transaction& transaction, const TenantId& tenant, std::int64_t first) {
+    return transaction.execute(begins_later, {tenant, first}).only().boolean(0);
+}
+
+Rest rest_for_writers(bool gives_way) {
+    if (!gives_way) return {};
+    return [](std::chrono::nanoseconds duration) { std::this_thread::sleep_for(duration); };
+}
+
 void read_pieces(Transaction& transaction, const TenantId& tenant, const LogRange& range, const PieceReader& reader) {
     contract(reader.chunk_entries >= 1, "a chunk has at least one entry");
     std::int64_t from = range.first;
+    std::int64_t writers = range.writers;
     while (from <= range.last) {
+        const auto started = Clock::now();
         const Rows chosen = transaction.execute(choose_chunk, {tenant, from, range.last, reader.chunk_entries});
         if (chosen.empty()) return;
         reader.next_chunk(chosen[0].integer(0));
@@ -76,6 +111,12 @@ void read_pieces(Transaction& transaction, const TenantId& tenant, const LogRang
             transaction.copy_out({read_chunk.name, text}, reader.piece);
         } else {
             transaction.copy_out(read_chunk, reader.piece);
+        }
+        if (reader.rest) {
+            const Clock::duration took = Clock::now() - started;
+            const std::int64_t writers_before =
+                std::exchange(writers, transaction.execute(count_writers).only().integer(0));
+            if (writers != writers_before) reader.rest(rest_after(took, transaction.state().policy));
         }
         if (ends >= range.last) return;
         from = ends + 1;

@@ -212,6 +212,7 @@ void add_log(CLI::App& app, Words& words) {
     verifying->add_flag("--all", words.verify.all, "Every tenant");
     verifying->add_option("--bundle", words.verify.bundle, "A bundle, in place of a database; - for stdin")
         ->type_name("FILE");
+    add_full_speed(*verifying, words.verify.full_speed);
     add_trust(*verifying, words.verify.trust);
 
     add_command(app, words.chosen, "status",

@@ -60,5 +60,6 @@ void add_signing_keys(CLI::App& keys, const Context& context, TrustWords& words,
 void add_subject(CLI::App& command, AppendOptions& options);
 /// --checkpoint and --pin-key.
 void add_trust(CLI::App& command, TrustOptions& trust);
+void add_full_speed(CLI::App& command, bool& full_speed);
 
 }  // namespace rowlock::cli

@@ -48,6 +48,10 @@ void add_signing_keys(CLI::App& keys, const Context& context, TrustWords& words,
         ->type_name("FILE");
 }
 
+void add_full_speed(CLI::App& command, bool& full_speed) {
+    command.add_flag("--full-speed", full_speed, "Do not rest while others write to the database");
+}
+
 void add_trust_commands(CLI::App& app, const Context& context, TrustWords& words, Chosen& chosen) {
     CLI::App* const making = add_command(app, chosen, "checkpoint", "Write where every chain ends, signed",
                                          [&] { return make_checkpoint(context, words.checkpoint); });
@@ -60,6 +64,7 @@ void add_trust_commands(CLI::App& app, const Context& context, TrustWords& words
     exporting->add_flag("--all", words.export_entries.all, "Every tenant");
     exporting->add_option("--out", words.export_entries.out, "A new file; - for stdout")->required()->type_name("FILE");
     exporting->add_option("--signing-key", words.export_entries.signing_key, signing_key_help)->type_name("FILE");
+    add_full_speed(*exporting, words.export_entries.full_speed);
     add_trust(*exporting, words.export_entries.trust);
 
     CLI::App* const resuming =

@@ -2,8 +2,12 @@
 #include <fmt/core.h>
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <random>
+#include <thread>
+#include <vector>
 
+#include "audit/log_reader.hpp"
 #include "postgres/audit_fixture.hpp"
 
 namespace rowlock {
@@ -123,6 +127,70 @@ TEST_F(AuditLogVerification, DoesNotReportWhatIsAppendedMeanwhile) {
     EXPECT_EQ(told(verify("acme", options)), "intact 10");
     EXPECT_GE(chunks, 10);
     EXPECT_EQ(verified("acme"), fmt::format("intact {}", 10 + chunks));
+}
+
+/// Reads three entries, a chunk each; while it reads the second one, `meanwhile` is run.
+class GivingWay : public AuditTest {
+  protected:
+    using Rests = std::vector<std::chrono::nanoseconds>;
+
+    void SetUp() override {
+        AuditTest::SetUp();
+        append_many("acme", 3);
+    }
+
+    Rests rests(const TransactionPolicy& policy, const std::function<void()>& meanwhile) {
+        Rests rests;
+        superuser_.transact(policy, [&](Transaction& transaction) {
+            const TenantId tenant("acme");
+            LogRange range;
+            read_range(transaction, tenant, range);
+            const auto next_chunk = [&](std::int64_t begins) {
+                if (begins == 2) meanwhile();
+            };
+            const auto piece = [](std::span<const std::byte>) {};
+            read_pieces(transaction, tenant, range,
+                        {1, next_chunk, piece, [&](std::chrono::nanoseconds rest) { rests.push_back(rest); }});
+        });
+        return rests;
+    }
+
+    /// Others who share the test's server may write, too, but not in every one of so many readings.
+    bool rests_at_some_time(std::size_t times, const std::function<void()>& meanwhile) {
+        constexpr int readings_max = 200;
+        for (int i = 0; i < readings_max; ++i) {
+            if (rests({}, meanwhile).size() == times) return true;
+        }
+        return false;
+    }
+};
+
+TEST_F(GivingWay, RestsAfterEachChunkDuringWhichAnotherTransactionWrote) {
+    EXPECT_TRUE(rests_at_some_time(1, [&] { append("globex"); }));
+}
+
+TEST_F(GivingWay, DoesNotRestWhereNobodyWrote) {
+    EXPECT_TRUE(rests_at_some_time(0, [] {}));
+    EXPECT_TRUE(rests_at_some_time(0, [&] { list("globex"); }));
+}
+
+TEST_F(GivingWay, RestsLongerThanTheChunkTookAndNotUntilTheServerLosesPatience) {
+    constexpr auto chunk = std::chrono::milliseconds(20);
+    const auto slow_chunk = [&] {
+        append("globex");
+        std::this_thread::sleep_for(chunk);
+    };
+    EXPECT_THAT(rests({}, slow_chunk), testing::Contains(testing::Ge(chunk * 3 / 2)));
+    const auto patience = std::chrono::milliseconds(500);
+    const auto slower_chunk = [&] {
+        append("globex");
+        std::this_thread::sleep_for(patience * 4 / 5);
+    };
+    EXPECT_THAT(rests({.idle_max = patience}, slower_chunk), testing::Contains(patience / 2));
+}
+
+TEST_F(GivingWay, CanNotTellAboveReadCommitted) {
+    EXPECT_TRUE(rests({.isolation = IsolationLevel::repeatable_read}, [&] { append("globex"); }).empty());
 }
 
 }  // namespace

@@ -2,9 +2,13 @@
 #include <fmt/core.h>
 #include <gmock/gmock.h>
 
+#include <utility>
+
 #include "postgres/audit_fixture.hpp"
+#include "rowlock/bundle.hpp"
 #include "rowlock/checkpoint.hpp"
 #include "rowlock/error.hpp"
+#include "rowlock/signing_key.hpp"
 
 namespace rowlock {
 namespace {
@@ -221,6 +225,78 @@ TEST_F(Retention, OfARemovedPrefixThatNobodyRetiredIsTampering) {
     EXPECT_EQ(verified("acme"), "tampered 6, missing 4-5");
     server_.execute("DELETE FROM rowlock.audit_log WHERE seq = 11");
     EXPECT_EQ(verified("acme"), "tampered 5, missing 1-5, tail_missing 11");
+}
+
+/// Reads entry by entry while entries are dropped.
+class RetentionBesideAReader : public Retention {
+  protected:
+    /// Runs `meanwhile` before each entry is read, with how many have been read.
+    std::string verified_beside(const std::function<void(std::int64_t)>& meanwhile) {
+        VerifyOptions options{.progress = {}, .chunk_entries = 1, .gives_way = false};
+        options.progress = [meanwhile](std::int64_t done, std::int64_t /*all*/) { meanwhile(done); };
+        return told(reader_.transact(
+            {}, [&](Transaction& transaction) { return log_.verify(transaction, TenantId("acme"), options); }));
+    }
+
+    Database reader_{DatabaseOptions{.connection = server_.connection(), .role = "rowlock_auditor"}};
+};
+
+TEST_F(RetentionBesideAReader, RaisesNoAlarmWhereverTheReaderIs) {
+    std::int64_t dropped = 0;
+    for (std::int64_t at = 0; at < 10; ++at) {
+        append_many("acme", 10);
+        bool ran = false;
+        const auto meanwhile = [&](std::int64_t done) {
+            if (done != at || std::exchange(ran, true)) return;
+            dropped += drop(retired(dropped + 6));
+        };
+        const std::string verification = verified_beside(meanwhile);
+        ASSERT_TRUE(ran) << at;
+        ASSERT_THAT(verification, testing::StartsWith("intact ")) << at;
+        ASSERT_THAT(verified("acme"), testing::StartsWith("intact ")) << at;
+    }
+    EXPECT_EQ(dropped, 60);
+}
+
+TEST_F(RetentionBesideAReader, RaisesNoAlarmHoweverOftenItOvertakesTheReader) {
+    append_many("acme", 40);
+    const std::int64_t retired_by = retired(30);
+    int overtaken = 0;
+    const auto meanwhile = [&](std::int64_t done) {
+        if (done == 1) overtaken += drop(retired_by, 3) > 0 ? 1 : 0;
+    };
+    EXPECT_EQ(verified_beside(meanwhile), "intact 11");
+    EXPECT_EQ(overtaken, 10);
+}
+
+TEST_F(RetentionBesideAReader, WhatIsRemovedWithoutItIsFound) {
+    append_many("acme", 10);
+    bool ran = false;
+    const auto meanwhile = [&](std::int64_t done) {
+        if (done != 3 || std::exchange(ran, true)) return;
+        server_.execute(
+            "ALTER TABLE rowlock.audit_log DISABLE TRIGGER ALL; DELETE FROM rowlock.audit_log WHERE seq <= 5");
+    };
+    EXPECT_EQ(verified_beside(meanwhile), "tampered 5, missing 1-5");
+}
+
+TEST_F(RetentionBesideAReader, EndsAnExportThatNeedsTheEntries) {
+    append_many("acme", 10);
+    bool ran = false;
+    ExportOptions options;
+    options.sink = [](std::span<const std::byte>) {};
+    options.progress = [&](const TenantId&, std::int64_t, std::int64_t) {
+        if (!std::exchange(ran, true)) drop(retired(5));
+    };
+    const SigningKey key = SigningKey::generate("test");
+    const std::vector tenants{TenantId("acme")};
+    const auto export_once = [&] {
+        return reader_.transact({.attempts_max = 1}, [&](Transaction& transaction) {
+            return export_bundle(transaction, keyring_, tenants, key, options);
+        });
+    };
+    EXPECT_EQ(refused([&] { static_cast<void>(export_once()); }), "40001");
+    EXPECT_TRUE(std::holds_alternative<BundleSummary>(export_once()));
 }
 
 }  // namespace

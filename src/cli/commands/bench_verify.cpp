@@ -149,7 +149,7 @@ Exit bench_verify(const Context& context, const BenchVerifyOptions& options) {
         print_line(fmt::format("COPY thrown away  {}/s", grouped(rate(copy_seconds))));
         print_line(fmt::format("verify            {}/s", grouped(rate(verify_seconds))));
     }
-    tell_bar(context, {"verify from the server: × the COPY thrown away", median(ratios), 0.85});
+    tell_bar(context, {"verify from the server: × the COPY thrown away", median(ratios), 0.9});
     tell_bar(context, {"verify from the server: MiB of memory", memory, 64, true});
     tell_machine(context, scratch);
     return Exit::fine;

@@ -104,6 +104,7 @@ Exit export_entries(const Context& context, const ExportCommandOptions& options)
         progress.show(fmt::format("{}: {} of {} entries", shown(tenant.text()), grouped(done), grouped(all)));
     };
     export_options.checkpoint = checkpoint ? &*checkpoint : nullptr;
+    export_options.gives_way = !options.full_speed;
     TransactionPolicy policy{.attempts_max = 1};
     if (!options.all) policy.tenant = TenantId(options.tenant);
     const auto tenants = options.all ? tenants_of(*database, export_options.checkpoint) : std::vector{*policy.tenant};

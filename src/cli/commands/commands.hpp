@@ -116,6 +116,7 @@ struct ExportCommandOptions {
     bool all = false;
     std::string out;
     std::string signing_key;
+    bool full_speed = false;  ///< Do not give way to writers.
     TrustOptions trust;
 };
 Exit export_entries(const Context& context, const ExportCommandOptions& options);
@@ -123,7 +124,8 @@ Exit export_entries(const Context& context, const ExportCommandOptions& options)
 struct VerifyCommandOptions {
     std::string tenant;
     bool all = false;
-    std::string bundle;  ///< A file to verify in place of a database; `-` is stdin.
+    std::string bundle;       ///< A file to verify in place of a database; `-` is stdin.
+    bool full_speed = false;  ///< Do not give way to writers.
     TrustOptions trust;
 };
 Exit verify(const Context& context, const VerifyCommandOptions& options);

@@ -87,6 +87,7 @@ Exit verify(const Context& context, const VerifyCommandOptions& options) {
     for (const TenantId& tenant : tenants) {
         VerifyOptions verify_options;
         if (checkpoint) verify_options.checkpoint = &*checkpoint;
+        verify_options.gives_way = !options.full_speed;
         verify_options.progress = [&](std::int64_t done, std::int64_t all) {
             progress.show(fmt::format("{}: {} of {} entries", shown(tenant.text()), grouped(done), grouped(all)));
         };

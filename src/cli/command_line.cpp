@@ -212,6 +212,9 @@ void add_log(CLI::App& app, Words& words) {
     verifying->add_flag("--all", words.verify.all, "Every tenant");
     verifying->add_option("--bundle", words.verify.bundle, "A bundle, in place of a database; - for stdin")
         ->type_name("FILE");
+    verifying->add_option("--jobs", words.verify.jobs, "With --all: tenants at once, 1 to 64. Default: 1")
+        ->check(CLI::Range(1, 64).description(""))
+        ->type_name("N");
     add_full_speed(*verifying, words.verify.full_speed);
     add_trust(*verifying, words.verify.trust);
 

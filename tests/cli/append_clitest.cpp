@@ -1,7 +1,12 @@
 // One entry at a time: append, list, verify.
 #include <fmt/format.h>
 
+#include <chrono>
+#include <optional>
+#include <thread>
+
 #include "cli/command_test.hpp"
+#include "rowlock/database.hpp"
 
 namespace rowlock::test {
 namespace {
@@ -178,6 +183,47 @@ TEST_F(Verify, OfATenantBesideATamperedOneIsIntact) {
     tamper("DELETE FROM rowlock.audit_log WHERE tenant_id = 'bolt' AND seq = 2");
     EXPECT_EQ(on_database({"verify", "--tenant", "acme"}).exit_code, 0);
     EXPECT_EQ(on_database({"verify", "--tenant", "bolt"}).exit_code, 1);
+}
+
+TEST_F(Verify, SaysTheSameOfManyTenantsAtOnce) {
+    for (int i = 0; i < 20; ++i) {
+        EXPECT_EQ(on_database({"append", "--tenant", "tenant " + std::to_string(i)}).exit_code, 0);
+    }
+    tamper("UPDATE rowlock.audit_log SET actor = 'mallory' WHERE tenant_id IN ('acme', 'tenant 3', 'tenant 11')");
+    const ProcessResult one_by_one = on_database({"verify", "--all", "--json"});
+    EXPECT_EQ(one_by_one.exit_code, 1);
+    EXPECT_EQ(lines_of(one_by_one.output).size(), 22U);
+    for (const char* jobs : {"2", "5", "64"}) {
+        const ProcessResult at_once = on_database({"verify", "--all", "--json", "--full-speed", "--jobs", jobs});
+        EXPECT_EQ(at_once.exit_code, 1) << jobs;
+        EXPECT_EQ(at_once.output, one_by_one.output) << jobs;
+    }
+    expect_one_line(on_database({"verify", "--all", "--jobs", "0"}), {"--jobs"});
+}
+
+TEST_F(Verify, OfManyTenantsAtOnceEndsWithTheFaultOfOne) {
+    tamper("ALTER TABLE rowlock.ledger DISABLE TRIGGER ALL; DELETE FROM rowlock.ledger");
+    const ProcessResult result = on_database({"verify", "--all", "--jobs", "2"});
+    EXPECT_EQ(result.exit_code, 2);
+    expect_one_line(result, {"rowlock.ledger is empty"});
+}
+
+TEST_F(Verify, ReadsTwoTenantsAtOnceIfAsked) {
+    Database holder(DatabaseOptions{.connection = database_.connection(), .connections_max = 1});
+    std::optional<BackgroundProcess> verifying;
+    holder.transact({}, [&](Transaction& transaction) {
+        transaction.execute({"test.lock", "LOCK TABLE rowlock.ledger"});
+        verifying.emplace(command(
+            {"--db", database_.connection(), "--keyring", keyring().string(), "verify", "--all", "--jobs", "2"}));
+        const auto waiting = [&] {
+            return database_.value(
+                "SELECT count(*) FROM pg_locks WHERE NOT granted AND database = (SELECT oid FROM"
+                " pg_database WHERE datname = current_database())");
+        };
+        for (int i = 0; i < 1000 && waiting() != "2"; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        EXPECT_EQ(waiting(), "2");
+    });
+    EXPECT_EQ(verifying->wait(std::chrono::seconds(30)).exit_code, 0);
 }
 
 }  // namespace

@@ -126,6 +126,7 @@ struct VerifyCommandOptions {
     bool all = false;
     std::string bundle;       ///< A file to verify in place of a database; `-` is stdin.
     bool full_speed = false;  ///< Do not give way to writers.
+    std::size_t jobs = 1;     ///< Tenants at once.
     TrustOptions trust;
 };
 Exit verify(const Context& context, const VerifyCommandOptions& options);

@@ -2,9 +2,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
 
 #include "cli/commands/commands.hpp"
 #include "cli/connection.hpp"
+#include "cli/crowd.hpp"
 #include "cli/output.hpp"
 #include "cli/trust.hpp"
 #include "cli/verdicts.hpp"
@@ -65,6 +71,36 @@ void print_summary(const Context& context, const Totals& totals, double seconds,
                            seconds));
 }
 
+/// Verifies `jobs` tenants at once and tells of each, in the order of the tenants.
+void verify_each(const std::vector<TenantId>& tenants, std::size_t jobs,
+                 const std::function<Verification(const TenantId&)>& verify_one,
+                 const std::function<void(const TenantId&, const Verification&)>& tell) {
+    std::mutex mutex;
+    std::size_t next = 0;
+    std::size_t next_told = 0;
+    std::map<std::size_t, Verification> untold;
+    const auto take = [&](std::size_t count) {
+        const std::scoped_lock lock(mutex);
+        return std::exchange(next, std::min(next + count, tenants.size()));
+    };
+    run_crowd(std::min(jobs, tenants.size()), [&](std::size_t) {
+        try {
+            for (std::size_t mine = take(1); mine < tenants.size(); mine = take(1)) {
+                Verification verification = verify_one(tenants[mine]);
+                const std::scoped_lock lock(mutex);
+                untold.emplace(mine, std::move(verification));
+                for (auto first = untold.begin(); first != untold.end() && first->first == next_told; ++next_told) {
+                    tell(tenants[next_told], first->second);
+                    first = untold.erase(first);
+                }
+            }
+        } catch (...) {
+            take(tenants.size());  // the others need not begin another one
+            throw;
+        }
+    });
+}
+
 }  // namespace
 
 Exit verify(const Context& context, const VerifyCommandOptions& options) {
@@ -73,7 +109,7 @@ Exit verify(const Context& context, const VerifyCommandOptions& options) {
     auto opened = read_checkpoint_if_named(options.trust);
     if (const auto* const forged = std::get_if<Forged>(&opened)) return tell_forged(*forged);
     const auto& checkpoint = std::get<std::optional<Checkpoint>>(opened);
-    const auto database = open_database(context, Access::auditor);
+    const auto database = open_database(context, Access::auditor, std::max<std::size_t>(options.jobs, 2));
     const AuditLog log(open_keyring(context));
     std::vector<TenantId> tenants;
     if (options.all) {
@@ -83,17 +119,22 @@ Exit verify(const Context& context, const VerifyCommandOptions& options) {
     }
     Totals totals;
     Progress progress(context.style);
+    std::mutex screen;
     const auto started = std::chrono::steady_clock::now();
-    for (const TenantId& tenant : tenants) {
+    const auto verify_one = [&](const TenantId& tenant) {
         VerifyOptions verify_options;
         if (checkpoint) verify_options.checkpoint = &*checkpoint;
         verify_options.gives_way = !options.full_speed;
         verify_options.progress = [&](std::int64_t done, std::int64_t all) {
+            const std::scoped_lock lock(screen);
             progress.show(fmt::format("{}: {} of {} entries", shown(tenant.text()), grouped(done), grouped(all)));
         };
-        const Verification verification = database->transact({.tenant = tenant}, [&](Transaction& transaction) {
+        return database->transact({.tenant = tenant}, [&](Transaction& transaction) {
             return log.verify(transaction, tenant, verify_options);
         });
+    };
+    const auto tell = [&](const TenantId& tenant, const Verification& verification) {
+        const std::scoped_lock lock(screen);
         progress.clear();
         add(totals, verification);
         if (context.globals.json) {
@@ -102,7 +143,8 @@ Exit verify(const Context& context, const VerifyCommandOptions& options) {
                    !verification.acknowledgements.empty()) {
             print_verification(context, tenant, verification);
         }
-    }
+    };
+    verify_each(tenants, options.jobs, verify_one, tell);
     const double seconds = seconds_since(started);
     if (!context.globals.json) print_summary(context, totals, seconds, options.all);
     if (totals.entries == 0) print_note(about_nothing(options));

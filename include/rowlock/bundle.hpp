@@ -90,6 +90,9 @@ struct BundleVerification {
     std::int64_t tenants = 0;
     std::int64_t entries = 0;
     std::int64_t unverifiable_entries = 0;  ///< By the keyring, where one was given.
+    /// Tenants that the checkpoint names and the bundle has no entry of. No finding: a bundle is of those tenants that
+    /// it was asked for. But who asked for all of them should know.
+    std::vector<TenantId> not_in_bundle{};
     std::vector<BundleRetired> retired{};
     std::vector<BundleAcknowledged> acknowledged{};  ///< At most Verification::findings_max.
     bool any_acknowledged = false;                   ///< Is a break of the entries here acknowledged?

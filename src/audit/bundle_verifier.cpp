@@ -290,8 +290,18 @@ void BundleVerifier::keep(Finding finding) {
     if (result_.findings.size() < Verification::findings_max) result_.findings.push_back(std::move(finding));
 }
 
+void BundleVerifier::tell_not_in_bundle() {
+    if (options_.checkpoint == nullptr) return;
+    for (const ChainHead& each : options_.checkpoint->heads) {
+        if (!std::ranges::binary_search(heads_, each.tenant, {}, &BundleHead::tenant)) {
+            result_.not_in_bundle.push_back(each.tenant);
+        }
+    }
+}
+
 BundleVerification BundleVerifier::finish(std::optional<BundleDamage> damage) {
     close_chain();
+    if (!damage) tell_not_in_bundle();
     result_.damage = std::move(damage);
     result_.tenants = static_cast<std::int64_t>(heads_.size());
     std::ranges::stable_sort(result_.findings, [](const Finding& left, const Finding& right) {

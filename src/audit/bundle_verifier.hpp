@@ -57,6 +57,8 @@ class BundleVerifier {
     void tell_acknowledged(const TenantId& tenant, const std::vector<Acknowledgement>& acknowledgements);
     void check_chain(Chain& chain);
 
+    void tell_not_in_bundle();
+
     void compare_heads(const std::vector<BundleHead>& signed_heads);
     void compare_head(const BundleHead& here, const BundleHead& signed_head);
     void report(FindingKind kind, const TenantId& tenant, std::int64_t first, std::int64_t last, std::string detail);

@@ -153,6 +153,26 @@ TEST_F(BundleCommand, AgainstACheckpointFindsThatTheLogWasPutBackBeforeTheExport
     EXPECT_THAT(older.output, HasSubstr("acme: entries 15 to 16: rolled_back"));
 }
 
+TEST_F(BundleCommand, AgainstACheckpointNamesTheTenantsThatItLacks) {
+    ASSERT_EQ(on_database({"checkpoint", "--out", file("a.note"), "--signing-key", file("signing.key")}).exit_code, 0);
+    ASSERT_EQ(exported("acme.bundle", {"--tenant", "acme"}).exit_code, 0);
+    const ProcessResult one = verify("acme.bundle", {"--checkpoint", file("a.note")});
+    EXPECT_EQ(one.exit_code, 0) << "it is of the tenant that it was asked for";
+    EXPECT_THAT(one.output, HasSubstr("café/1 %: named by the checkpoint, and not in this bundle"));
+    EXPECT_EQ(member(verify("acme.bundle", {"--checkpoint", file("a.note"), "--json"}).output, "not_in_bundle"),
+              R"([{"tenant":"café/1 %"}])");
+    EXPECT_THAT(verify("acme.bundle").output, testing::Not(HasSubstr("café/1 %")));
+    database_.execute(
+        "ALTER TABLE rowlock.audit_log DISABLE TRIGGER ALL; ALTER TABLE rowlock.tenant_seq DISABLE TRIGGER ALL;"
+        "DELETE FROM rowlock.audit_log WHERE tenant_id = 'café/1 %';"
+        "DELETE FROM rowlock.tenant_seq WHERE tenant_id = 'café/1 %'");
+    ASSERT_EQ(exported("all.bundle", {"--all"}).exit_code, 0) << "nothing shows without the checkpoint";
+    EXPECT_THAT(verify("all.bundle", {"--checkpoint", file("a.note")}).output, HasSubstr("café/1 %: named by"));
+    const ProcessResult refused = exported("c.bundle", {"--all", "--checkpoint", file("a.note"), "--pin-key", pin_});
+    EXPECT_EQ(refused.exit_code, 1);
+    EXPECT_THAT(refused.output, HasSubstr("chain_missing"));
+}
+
 TEST_F(BundleCommand, RefusesWhatMakesNoSenseInOneLine) {
     ASSERT_EQ(exported("a.bundle").exit_code, 0);
     expect_one_line(exported("a.bundle"), {"already there"});

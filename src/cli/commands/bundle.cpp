@@ -21,6 +21,8 @@ namespace rowlock::cli {
 
 namespace {
 
+constexpr std::size_t absent_tenants_shown = 20;
+
 std::string_view as_characters(std::span<const std::byte> bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -50,6 +52,11 @@ std::string bundle_json(const std::string& file, const BundleVerification& verif
         acknowledgements.push_back(acknowledged_json(tenant, each));
     }
     object.raw("acknowledgements", json_array(acknowledgements));
+    std::vector<std::string> not_in_bundle;
+    for (const TenantId& each : verification.not_in_bundle) {
+        not_in_bundle.push_back(JsonObject().text("tenant", each.text()).str());
+    }
+    object.raw("not_in_bundle", json_array(not_in_bundle));
     if (verification.damage) {
         object.number("damaged_at", verification.damage->offset).text("damage", verification.damage->detail);
     }
@@ -79,6 +86,14 @@ void print_bundle(const Context& context, const std::string& file, const BundleV
     }
     for (const auto& [tenant, acknowledgement] : verification.acknowledged) {
         print_line(fmt::format("  {}: {}", shown(tenant.text()), acknowledgement_line(acknowledgement)));
+    }
+    for (std::size_t i = 0; i < verification.not_in_bundle.size(); ++i) {
+        if (i == absent_tenants_shown) {
+            print_line(fmt::format("  … and {} more", verification.not_in_bundle.size() - i));
+            break;
+        }
+        print_line(fmt::format("  {}: named by the checkpoint, and not in this bundle",
+                               shown(verification.not_in_bundle[i].text())));
     }
     if (verification.unverifiable_entries > 0) {
         print_line(fmt::format("  the HMACs of {} could not be checked: their keys are not in the keyring",

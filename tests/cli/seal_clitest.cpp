@@ -90,6 +90,26 @@ TEST_F(SealCommand, RunsUntilSIGTERMAndThenEndsWell) {
     EXPECT_THAT(result.output, HasSubstr("sealed 30 entries in "));
 }
 
+TEST_F(SealCommand, ToldToStopAmidABacklogEndsWithTheBatchThatItIsAt) {
+    constexpr int backlog = 1600;
+    for (int i = 0; i < backlog / 4; ++i) stage("acme", 4);
+    BackgroundProcess sealer(command(
+        {"--db", database_.connection(), "--keyring", keyring().string(), "seal", "--batch", "4", "--writers", "1"}));
+    for (int wait = 0; wait < 1000 && entries("acme") == "0"; ++wait) std::this_thread::sleep_for(5ms);
+    sealer.send(SIGTERM);
+    const ProcessResult result = sealer.wait(10s);
+    EXPECT_EQ(result.exit_code, 0) << result.errors;
+    const int left = std::stoi(staged());
+    EXPECT_GT(left, 0);
+    EXPECT_LT(left, backlog);
+    EXPECT_EQ(left % 4, 0) << "no transaction in two";
+    EXPECT_EQ(entries("acme"), std::to_string(backlog - left));
+    EXPECT_THAT(result.output, HasSubstr(fmt::format("sealed {} entries", backlog - left)));
+    EXPECT_EQ(on_database({"seal", "--once"}).exit_code, 0);
+    EXPECT_EQ(entries("acme"), std::to_string(backlog));
+    EXPECT_EQ(on_database({"verify", "--all"}).exit_code, 0);
+}
+
 /// Sealers and servers that are killed at any moment, while others stage.
 class KilledSealers : public CommandTest {
   protected:

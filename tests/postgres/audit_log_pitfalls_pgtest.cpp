@@ -1,6 +1,8 @@
 // Pitfalls of those who did this before, and facts of PostgreSQL that the design leans on.
 #include <gmock/gmock.h>
 
+#include <atomic>
+#include <barrier>
 #include <chrono>
 #include <thread>
 
@@ -54,6 +56,42 @@ TEST_F(AuditLogPitfalls, AnAppendNeedsNoSecondConnectionAndSoDoesNotLockUpThePoo
     });
     EXPECT_EQ(server_.value("SELECT count(*) FROM public.orders"), "80");
     expect_gapless("acme", 80);
+}
+
+/// Two transactions append and change a row, the one in this order, the other in that.
+TEST_F(AuditLogPitfalls, AnAppendBeforeARowDeadlocksWithARowBeforeAnAppend) {
+    server_.execute(
+        "CREATE TABLE public.invoice (paid int); INSERT INTO public.invoice VALUES (0);"
+        "GRANT SELECT, UPDATE ON public.invoice TO rowlock_app");
+    constexpr Statement pay{"test.pay", "UPDATE public.invoice SET paid = paid + 1", true};
+    TransactionPolicy once = of("acme", std::chrono::seconds(30));
+    once.attempts_max = 1;
+    std::atomic<int> deadlocks{0};
+    std::barrier both_hold_one(2);
+    in_threads(2, [&](int number) {
+        try {
+            app_->transact(once, [&](Transaction& transaction) {
+                const auto append_one = [&] { static_cast<void>(log_.append(transaction, {})); };
+                number == 0 ? append_one() : static_cast<void>(transaction.execute(pay));
+                both_hold_one.arrive_and_wait();
+                number == 0 ? static_cast<void>(transaction.execute(pay)) : append_one();
+            });
+        } catch (const ServerError& error) {
+            EXPECT_EQ(error.sqlstate(), "40P01");
+            ++deadlocks;
+        }
+    });
+    EXPECT_EQ(deadlocks, 1);
+    const int rounds = full_or(50, 10);
+    in_threads(4, [&](int) {
+        for (int i = 0; i < rounds; ++i) {
+            app_->transact(once, [&](Transaction& transaction) {
+                transaction.execute(pay);
+                static_cast<void>(log_.append(transaction, {}));
+            });
+        }
+    });
+    expect_gapless("acme", 1 + std::int64_t{4} * rounds);
 }
 
 TEST_F(SnapshotsOfTheAuditLog, VerifyingKeepsNoSnapshotFromOneChunkToTheNext) {

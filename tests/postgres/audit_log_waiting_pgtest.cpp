@@ -81,10 +81,12 @@ TEST_F(AuditLogThatIsBusy, SaysSoAtTheLimitToWhoWaitsForTheRow) {
 }
 
 TEST_F(AuditLogThatIsBusy, SaysSoAtTheLimitToWhoWaitsForAnotherFirstUser) {
-    TransactionPolicy above = of("acme", 300ms);
-    above.isolation = IsolationLevel::repeatable_read;
     while_held("acme", [&] {
-        expect_busy(above, "audit.make_head");
+        for (const IsolationLevel isolation : {IsolationLevel::repeatable_read, IsolationLevel::serializable}) {
+            TransactionPolicy above = of("acme", 300ms);
+            above.isolation = isolation;
+            expect_busy(above, "audit.make_head");
+        }
         expect_busy(of("acme", 300ms), "audit.join_queue");
     });
     expect_gapless("acme", 1);

@@ -57,10 +57,11 @@ TEST_F(ChangeCapture, TellsNullFromAValueBothWaysAndNothingFromNothing) {
 }
 
 TEST_F(ChangeCapture, SeesWhatIsEqualButWrittenOtherwise) {
-    run("CREATE COLLATION blind (provider = icu, locale = 'und-u-ks-level2', deterministic = false);"
+    run("CREATE EXTENSION citext; CREATE COLLATION blind (provider = icu, locale = 'und-u-ks-level2', deterministic = "
+        "false);"
         "CREATE TABLE kind (id int PRIMARY KEY, t int NOT NULL, numeric numeric, float float8, json json, jsonb jsonb,"
         "                   interval interval, text text COLLATE blind, char bpchar, point point, numerics numeric[], "
-        "xml xml)");
+        "xml xml, citext citext)");
     begin({.table = "kind", .tenant_column = "t"});
     run("INSERT INTO kind VALUES (1, 7)");
     struct Pair {
@@ -75,7 +76,8 @@ TEST_F(ChangeCapture, SeesWhatIsEqualButWrittenOtherwise) {
                                                               {"char", "a", "a "},
                                                               {"point", "(0,1)", "(0,2)"},
                                                               {"numerics", "{1.0}", "{1.00}"},
-                                                              {"xml", "<a/>", "<b/>"}}) {
+                                                              {"xml", "<a/>", "<b/>"},
+                                                              {"citext", "a", "A"}}) {
         const auto set = [&, name = column](const std::string& to) {
             return "UPDATE kind SET \"" + name + "\" = '" + to + "'";
         };

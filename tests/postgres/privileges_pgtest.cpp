@@ -112,6 +112,18 @@ TEST_F(Privileges, ShowAndTakeNothingWithoutATenant) {
     }
 }
 
+/// NULL, and not '' as behind a transaction that had one.
+TEST_F(Privileges, ShowNothingWhereTheSettingWasNeverMade) {
+    for (const std::string table : {"tenant_seq", "audit_log", "audit_entries", "sequence_counter", "quota",
+                                    "audit_staged", "audit_quarantined"}) {
+        EXPECT_EQ(server_.value("SET ROLE rowlock_app; SELECT format('%s %s', count(*),"
+                                "   current_setting('rowlock.tenant', true) IS NULL) FROM rowlock." +
+                                table),
+                  "0 t")
+            << table;
+    }
+}
+
 TEST_F(Privileges, TellASuperuserWithoutATenantWhatToDo) {
     try {
         superuser_.transact({},

@@ -139,6 +139,12 @@ TEST_F(Staging, ShowsATenantItsOwnRowsAlone) {
     EXPECT_EQ(sealing_->transact({}, count_staged).entries, 3);
     const auto tenants = sealing_->transact({}, staged_tenants);
     EXPECT_THAT(tenants, ElementsAre(TenantId("acme"), TenantId("globex")));
+    server_.execute(
+        "INSERT INTO rowlock.audit_quarantined"
+        "       (tenant_id, transaction_id, staged_id, entry_id, staged_at, reason)"
+        " SELECT tenant_id, transaction_id, staged_id, entry_id, staged_at, 'test' FROM rowlock.audit_staged");
+    EXPECT_EQ(app_->transact(of("acme"), count_staged).quarantined, 2);
+    EXPECT_EQ(app_->transact({}, count_staged).quarantined, 0);
 }
 
 TEST_F(Staging, MakesTimeOrderedIds) {
@@ -259,6 +265,27 @@ TEST_F(Sealing, SkipsAHeadThatIsTakenAndWaitsForItIfTold) {
         for (int i = 0; i < 2000 && server_.value("SELECT count(*) FROM pg_locks WHERE NOT granted") == "0"; ++i) {
             std::this_thread::sleep_for(std::chrono::milliseconds(5));
         }
+    });
+    waiting.join();
+    expect_gapless("acme", 2);
+}
+
+TEST_F(Sealing, WaitsInTheQueueOfThoseWhoAppendAfterSoManyMisses) {
+    stage_in_one("acme", {"one"});
+    constexpr int misses = 3;
+    Sealer sealer(*sealing_, log_, {.misses_max = misses});
+    std::thread waiting;
+    app_->transact(of("acme"), [&](Transaction& holder) {
+        static_cast<void>(log_.append(holder, {}));
+        for (int i = 0; i < misses; ++i) EXPECT_EQ(sealer.round().sealed.appended, 0);
+        waiting = std::thread([&] { report_fault([&] { EXPECT_EQ(sealer.round().sealed.appended, 1); }); });
+        const auto queued = [&] {
+            return server_.value(
+                "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'advisory' AND database ="
+                " (SELECT oid FROM pg_database WHERE datname = current_database())");
+        };
+        for (int i = 0; i < 400 && queued() == "0"; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        EXPECT_EQ(queued(), "1");
     });
     waiting.join();
     expect_gapless("acme", 2);

@@ -71,6 +71,12 @@ Log resumed(Log log, std::int64_t after) {
     return with_more(std::move(log), 3);
 }
 
+/// Of the log that `acknowledged` makes; harmless to ask of another.
+bool is_known_break(const Log& log, std::int64_t seq) {
+    const bool known = std::ranges::any_of(log.rows, [](const Row& row) { return row.action == acknowledge_action; });
+    return known && seq == 3;
+}
+
 /// Entry 3 is changed and entry 7 gone, and two entries say that this is known.
 Log acknowledged(Log log) {
     log.at(3).actor = "mallory";
@@ -83,6 +89,20 @@ Log acknowledged(Log log) {
         log.append(std::move(row));
     }
     return log;
+}
+
+/// The same history written once more from entry `from` on, truly signed, with another first entry.
+Log branched(const Log& log, std::int64_t from) {
+    Log branch = log;
+    std::erase_if(branch.rows, [&](const Row& each) { return each.seq >= from; });
+    branch.state = {from - 1, branch.rows.back().mac, Log(log).at(from).key_id};
+    for (const Row& row : log.rows) {
+        if (row.seq < from) continue;
+        Row again = row;
+        if (row.seq == from) again.actor = "another history";
+        branch.append(std::move(again));
+    }
+    return branch;
 }
 
 class Attacks : public testing::Test {
@@ -244,6 +264,45 @@ TEST_F(Attacks, ThatSwapMoveOrRepeatAreNamed) {
     });
 }
 
+TEST_F(Attacks, ThatSwapEntriesFarApartAreNamedAtBoth) {
+    for (const std::int64_t distance : {2, 5}) {
+        for (const bool at_first : {true, false}) {
+            at_every_entry([&](Log& log, std::int64_t seq) {
+                const auto other = std::ranges::find(log.rows, at_first ? seq + distance : seq - distance, &Row::seq);
+                if (other == log.rows.end() || is_known_break(log, seq) || is_known_break(log, other->seq))
+                    return Kinds{};
+                std::swap(log.at(seq).seq, other->seq);
+                return Kinds{FindingKind::displaced};
+            });
+        }
+    }
+}
+
+TEST_F(Attacks, ThatPutTheTailOfOneBranchBehindAnotherAreNamed) {
+    at_every_entry([](Log& log, std::int64_t seq) {
+        const auto before = std::ranges::find(log.rows, seq - 1, &Row::seq);
+        const auto before_that = std::ranges::find(log.rows, seq - 2, &Row::seq);
+        if (before == log.rows.end() || before_that == log.rows.end() || is_known_break(log, seq - 1)) return Kinds{};
+        const Row kept = *before;
+        log = branched(log, seq - 1);
+        log.at(seq - 1) = kept;
+        return Kinds{FindingKind::unlinked};
+    });
+}
+
+TEST_F(Attacks, ThatRemoveEveryEntryAndLeaveTheStateRowAreNamed) {
+    for (const Kind& kind : kinds_) {
+        Log log = kind.log;
+        log.rows.clear();
+        for (const auto& mark : {std::optional<CheckpointMark>(), std::optional(kind.mark)}) {
+            const Verification found = verify(log, mark);
+            EXPECT_EQ(found.verdict, Verdict::tampered) << kind.name;
+            EXPECT_TRUE(names(found.findings, log.state.last_seq, {FindingKind::tail_missing}))
+                << kind.name << ": " << test::findings_of(found);
+        }
+    }
+}
+
 TEST_F(Attacks, OnABundleAreNamed) {
     const BundleVerifyOptions options{.pinned = {key_.public_key()}};
     const Kinds kinds{FindingKind::changed,      FindingKind::missing, FindingKind::displaced,
@@ -268,12 +327,19 @@ TEST_F(Attacks, OnABundleAreNamed) {
             pieces = whole;
             pieces[at] = others[static_cast<std::size_t>(seq)];
             expect_named(pieces, seq, kind.name + ", one of another tenant");
+            if (at < kind.log.rows.size()) {
+                pieces = whole;
+                std::swap(pieces[at], pieces[at + 1]);
+                expect_named(pieces, seq, kind.name + ", two swapped");
+            }
             const auto step = static_cast<std::size_t>(test::full_or(7, 61));
             for (std::size_t byte = 0; byte < whole[at].payload.size(); byte += step) {
                 pieces = whole;
                 pieces[at].payload[byte] ^= 1;
                 const BundleVerification found = verify_text(joined(pieces), options);
                 ASSERT_EQ(found.verdict, Verdict::tampered) << kind.name << ", entry " << seq << ", byte " << byte;
+                ASSERT_TRUE(found.damage || !found.findings.empty())
+                    << kind.name << ", entry " << seq << ", byte " << byte;
             }
         }
     }

@@ -26,6 +26,15 @@ constexpr Statement without_flush{"bench.without_flush", "SET LOCAL synchronous_
 constexpr Statement flushed_insert{"bench.flushed_insert", "INSERT INTO public.bench_flush VALUES (1)"};
 constexpr Statement flush_commit{"bench.flush_commit", "COMMIT"};
 
+constexpr Statement durability{
+    "bench.durability", "SELECT current_setting('fsync') = 'on' AND current_setting('synchronous_commit') <> 'off'"};
+
+bool is_durable(const ScratchDatabase& scratch) {
+    Session session(scratch.as_owner(), std::source_location::current());
+    session.queue(durability, {});
+    return session.flush().rows_or_throw().front().only().boolean(0);
+}
+
 void run(Session& session, std::initializer_list<const Statement*> statements) {
     for (const Statement* const statement : statements) session.queue(*statement, {});
     session.flush().rows_or_throw();
@@ -76,12 +85,17 @@ void tell_machine(const Context& context, const ScratchDatabase& scratch) {
     const double load = load_average();  // first: what measuring adds is none of it
     const double flush = flush_microseconds(scratch);
     const unsigned cores = std::thread::hardware_concurrency();
+    const bool durable = is_durable(scratch);
     if (context.globals.json) {
         JsonObject object;
-        object.real("flush_microseconds", flush).number("cores", cores).real("load", load);
+        object.real("flush_microseconds", flush).number("cores", cores).real("load", load).boolean("durable", durable);
         return print_line(object.str());
     }
     print_line(fmt::format("{:.0f} µs a flush, {} cores, load {:.1f} at the end", flush, cores, load));
+    if (!durable) {
+        print_note(
+            "rowlock: no commit here was durable (fsync or synchronous_commit is off), so these are no such figures");
+    }
 }
 
 }  // namespace rowlock::cli

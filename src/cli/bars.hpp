@@ -27,8 +27,8 @@ void tell_bar(const Context& context, const Bar& bar);
 /// How a commit that waits for the disk compares with one that does not: medians of many, in turn, one client.
 [[nodiscard]] double flush_microseconds(const ScratchDatabase& scratch);
 
-/// What a figure can't be judged without: the machine's flush, its cores, and what else keeps them busy. With --json an
-/// object whose first member is `flush_microseconds`.
+/// What a figure can't be judged without: the machine's flush, its cores, what else keeps them busy, and whether the
+/// server was durable at all. With --json an object whose first member is `flush_microseconds`.
 void tell_machine(const Context& context, const ScratchDatabase& scratch);
 
 }  // namespace rowlock::cli

@@ -181,10 +181,10 @@ TEST_F(GivingWay, RestsLongerThanTheChunkTookAndNotUntilTheServerLosesPatience) 
         std::this_thread::sleep_for(chunk);
     };
     EXPECT_THAT(rests({}, slow_chunk), testing::Contains(testing::Ge(chunk * 3 / 2)));
-    const auto patience = std::chrono::milliseconds(500);
+    const auto patience = std::chrono::milliseconds(2000);
     const auto slower_chunk = [&] {
         append("globex");
-        std::this_thread::sleep_for(patience * 4 / 5);
+        std::this_thread::sleep_for(patience * 2 / 5);
     };
     EXPECT_THAT(rests({.idle_max = patience}, slower_chunk), testing::Contains(patience / 2));
 }

@@ -71,31 +71,50 @@ void print_summary(const Context& context, const Totals& totals, double seconds,
                            seconds));
 }
 
-/// Verifies `jobs` tenants at once and tells of each, in the order of the tenants.
+/// Hands out tenants to several threads, and tells what they found in the order of the tenants.
+class TenantQueue {
+  public:
+    using Tell = std::function<void(const TenantId&, const Verification&)>;
+
+    TenantQueue(const std::vector<TenantId>& tenants, Tell tell) : tenants_(tenants), tell_(std::move(tell)) {}
+
+    /// The place of a tenant that nobody has begun; their number behind the last.
+    std::size_t take() {
+        const std::scoped_lock lock(mutex_);
+        return next_ < tenants_.size() ? next_++ : next_;
+    }
+    void take_all() {
+        const std::scoped_lock lock(mutex_);
+        next_ = tenants_.size();
+    }
+    void add(std::size_t place, Verification verification) {
+        const std::scoped_lock lock(mutex_);
+        untold_.emplace(place, std::move(verification));
+        for (auto first = untold_.begin(); first != untold_.end() && first->first == next_told_; ++next_told_) {
+            tell_(tenants_[next_told_], first->second);
+            first = untold_.erase(first);
+        }
+    }
+
+  private:
+    const std::vector<TenantId>& tenants_;
+    const Tell tell_;
+    std::mutex mutex_;
+    std::size_t next_ = 0;
+    std::size_t next_told_ = 0;
+    std::map<std::size_t, Verification> untold_;
+};
+
 void verify_each(const std::vector<TenantId>& tenants, std::size_t jobs,
-                 const std::function<Verification(const TenantId&)>& verify_one,
-                 const std::function<void(const TenantId&, const Verification&)>& tell) {
-    std::mutex mutex;
-    std::size_t next = 0;
-    std::size_t next_told = 0;
-    std::map<std::size_t, Verification> untold;
-    const auto take = [&](std::size_t count) {
-        const std::scoped_lock lock(mutex);
-        return std::exchange(next, std::min(next + count, tenants.size()));
-    };
+                 const std::function<Verification(const TenantId&)>& verify_one, TenantQueue::Tell tell) {
+    TenantQueue queue(tenants, std::move(tell));
     run_crowd(std::min(jobs, tenants.size()), [&](std::size_t) {
         try {
-            for (std::size_t mine = take(1); mine < tenants.size(); mine = take(1)) {
-                Verification verification = verify_one(tenants[mine]);
-                const std::scoped_lock lock(mutex);
-                untold.emplace(mine, std::move(verification));
-                for (auto first = untold.begin(); first != untold.end() && first->first == next_told; ++next_told) {
-                    tell(tenants[next_told], first->second);
-                    first = untold.erase(first);
-                }
+            for (std::size_t mine = queue.take(); mine < tenants.size(); mine = queue.take()) {
+                queue.add(mine, verify_one(tenants[mine]));
             }
         } catch (...) {
-            take(tenants.size());  // the others need not begin another one
+            queue.take_all();  // the others need not begin another one
             throw;
         }
     });

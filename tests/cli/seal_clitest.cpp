@@ -91,7 +91,7 @@ TEST_F(SealCommand, RunsUntilSIGTERMAndThenEndsWell) {
 }
 
 TEST_F(SealCommand, ToldToStopAmidABacklogEndsWithTheBatchThatItIsAt) {
-    constexpr int backlog = 1600;
+    constexpr int backlog = 3200;
     for (int i = 0; i < backlog / 4; ++i) stage("acme", 4);
     BackgroundProcess sealer(command(
         {"--db", database_.connection(), "--keyring", keyring().string(), "seal", "--batch", "4", "--writers", "1"}));

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <thread>
-#include <utility>
 
 #include "audit/copy_reader.hpp"
 #include "base/contract.hpp"
@@ -70,9 +69,7 @@ Clock::duration rest_after(Clock::duration chunk, const TransactionPolicy& polic
 }  // namespace
 
 void read_range(Transaction& transaction, const TenantId& tenant, LogRange& range) {
-    const auto results = transaction.execute_all({{count_writers, {}}, {fix_the_end, {tenant}}});
-    range.writers = results.front().only().integer(0);
-    const Rows& rows = results.back();
+    const Rows rows = transaction.execute(fix_the_end, {tenant});
     if (rows.empty()) throw SetupError("rowlock.ledger is empty: the schema is damaged, its one row is gone");
     const Row row = rows[0];
     range.ledger = EntryId::parse(row.text(0)).bytes();
@@ -98,10 +95,12 @@ Rest rest_for_writers(bool gives_way) {
 void read_pieces(Transaction& transaction, const TenantId& tenant, const LogRange& range, const PieceReader& reader) {
     contract(reader.chunk_entries >= 1, "a chunk has at least one entry");
     std::int64_t from = range.first;
-    std::int64_t writers = range.writers;
     while (from <= range.last) {
         const auto started = Clock::now();
-        const Rows chosen = transaction.execute(choose_chunk, {tenant, from, range.last, reader.chunk_entries});
+        const auto answers = transaction.execute_all(
+            {{count_writers, {}}, {choose_chunk, {tenant, from, range.last, reader.chunk_entries}}});
+        const std::int64_t writers_before = answers.front().only().integer(0);
+        const Rows& chosen = answers.back();
         if (chosen.empty()) return;
         reader.next_chunk(chosen[0].integer(0));
         const std::int64_t ends = chosen[0].integer(3);
@@ -114,8 +113,7 @@ void read_pieces(Transaction& transaction, const TenantId& tenant, const LogRang
         }
         if (reader.rest) {
             const Clock::duration took = Clock::now() - started;
-            const std::int64_t writers_before =
-                std::exchange(writers, transaction.execute(count_writers).only().integer(0));
+            const std::int64_t writers = transaction.execute(count_writers).only().integer(0);
             if (writers != writers_before) reader.rest(rest_after(took, transaction.state().policy));
         }
         if (ends >= range.last) return;

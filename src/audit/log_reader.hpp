@@ -23,8 +23,7 @@ struct LogRange {
     std::vector<std::byte> head_mac;
     std::string key_id;
     std::int64_t first = 1;
-    std::int64_t last = 0;     ///< Below `first` where there is no entry.
-    std::int64_t writers = 0;  ///< The server's count of transactions that wrote, when the range was read.
+    std::int64_t last = 0;  ///< Below `first` where there is no entry.
 
     LogRange() = default;
     LogRange(const LogRange&) = delete;

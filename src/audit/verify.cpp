@@ -28,36 +28,37 @@ bool may_have_foreign_entries(const Verification& verification) {
 }  // namespace
 
 Verification AuditLog::verify(Transaction& transaction, const TenantId& tenant, const VerifyOptions& options) const {
-    std::int64_t first = 0;
-    const auto run = [&](ChainVerifierOptions chain_options) {
-        LogRange range;
-        read_range(transaction, tenant, range);
-        first = range.first;
-        if (options.checkpoint != nullptr) require_same_ledger(*options.checkpoint, range.ledger, "database");
-        chain_options.checkpoint = mark_of(options.checkpoint, tenant);
-        ChainVerifier verifier(implementation_->cache.keyring(), range.ledger, tenant, std::move(chain_options));
-        const auto feed = [&](const SignedEntry& entry) { verifier.feed(entry); };
-        std::optional<CopyReader> reader;
-        const auto next_chunk = [&](std::int64_t begins) {
-            if (options.progress) options.progress(verifier.entries(), std::max(range.last, begins));
-            reader.emplace(feed);
-        };
-        const auto piece = [&](std::span<const std::byte> bytes) { reader->take(bytes); };
-        read_pieces(transaction, tenant, range,
-                    {options.chunk_entries, next_chunk, piece, rest_for_writers(options.gives_way)});
-        return verifier.finish(range.state);
-    };
-    Verification verification = run({});
-    // What retention has dropped while it was to be read is missing only from this reading: the entry that retires it
+    ChainVerifierOptions chain_options;
+    chain_options.checkpoint = mark_of(options.checkpoint, tenant);
+    // What retention has dropped while it was to be read is missing only from that reading: the entry that retires it
     // may stand behind the end. Each further reading is one that the dropping has outrun, so there are not many.
-    while (verification.findings_total > 0 && begins_later_than(transaction, tenant, first)) verification = run({});
+    const auto run = [&] {
+        while (true) {
+            LogRange range;
+            read_range(transaction, tenant, range);
+            if (options.checkpoint != nullptr) require_same_ledger(*options.checkpoint, range.ledger, "database");
+            ChainVerifier verifier(implementation_->cache.keyring(), range.ledger, tenant, chain_options);
+            const auto feed = [&](const SignedEntry& entry) { verifier.feed(entry); };
+            std::optional<CopyReader> reader;
+            const auto next_chunk = [&](std::int64_t begins) {
+                if (options.progress) options.progress(verifier.entries(), std::max(range.last, begins));
+                reader.emplace(feed);
+            };
+            const auto piece = [&](std::span<const std::byte> bytes) { reader->take(bytes); };
+            read_pieces(transaction, tenant, range,
+                        {options.chunk_entries, next_chunk, piece, rest_for_writers(options.gives_way)});
+            Verification verification = verifier.finish(range.state);
+            const bool found = verification.findings_total > 0;
+            if (!found || !begins_later_than(transaction, tenant, range.first)) return verification;
+        }
+    };
+    Verification verification = run();
     if (!may_have_foreign_entries(verification)) return verification;
     // Another tenant's? A second reading tells, with the other tenants' keys to try: rare, and worth it.
-    ChainVerifierOptions chain_options;
     for (const Row row : transaction.execute(other_tenants, {tenant})) {
         chain_options.other_tenants.emplace_back(std::string(row.text(0)));
     }
-    return chain_options.other_tenants.empty() ? verification : run(std::move(chain_options));
+    return chain_options.other_tenants.empty() ? verification : run();
 }
 
 }  // namespace rowlock

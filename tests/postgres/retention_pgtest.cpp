@@ -269,6 +269,24 @@ TEST_F(RetentionBesideAReader, RaisesNoAlarmHoweverOftenItOvertakesTheReader) {
     EXPECT_EQ(overtaken, 10);
 }
 
+TEST_F(RetentionBesideAReader, RaisesNoAlarmInTheReadingForEntriesOfOtherTenantsEither) {
+    append_many("acme", 12);
+    append_many("globex", 1);
+    const std::int64_t retired_by = retired(6);
+    server_.execute(
+        "ALTER TABLE rowlock.audit_log DISABLE TRIGGER ALL;"
+        "UPDATE rowlock.audit_log SET actor = 'mallory' WHERE tenant_id = 'acme' AND seq = 12");
+    int readings = 0;
+    bool ran = false;
+    const auto meanwhile = [&](std::int64_t done) {
+        if (done == 0) ++readings;
+        if (done != 1 || readings != 2 || std::exchange(ran, true)) return;
+        EXPECT_EQ(drop(retired_by), 6);
+    };
+    EXPECT_EQ(verified_beside(meanwhile), "tampered 7, changed 12");
+    EXPECT_EQ(readings, 3) << "the second one was overtaken";
+}
+
 TEST_F(RetentionBesideAReader, WhatIsRemovedWithoutItIsFound) {
     append_many("acme", 10);
     bool ran = false;

@@ -87,13 +87,13 @@ void print_bundle(const Context& context, const std::string& file, const BundleV
     for (const auto& [tenant, acknowledgement] : verification.acknowledged) {
         print_line(fmt::format("  {}: {}", shown(tenant.text()), acknowledgement_line(acknowledgement)));
     }
-    for (std::size_t i = 0; i < verification.not_in_bundle.size(); ++i) {
-        if (i == absent_tenants_shown) {
-            print_line(fmt::format("  … and {} more", verification.not_in_bundle.size() - i));
-            break;
-        }
-        print_line(fmt::format("  {}: named by the checkpoint, and not in this bundle",
-                               shown(verification.not_in_bundle[i].text())));
+    const std::span absent(verification.not_in_bundle);
+    const std::span absent_shown = absent.first(std::min(absent.size(), absent_tenants_shown));
+    for (const TenantId& each : absent_shown) {
+        print_line(fmt::format("  {}: named by the checkpoint, and not in this bundle", shown(each.text())));
+    }
+    if (absent.size() > absent_shown.size()) {
+        print_line(fmt::format("  … and {} more", absent.size() - absent_shown.size()));
     }
     if (verification.unverifiable_entries > 0) {
         print_line(fmt::format("  the HMACs of {} could not be checked: their keys are not in the keyring",

@@ -126,6 +126,13 @@ TEST_F(MajorUpgrade, ByDumpAndRestoreRaisesNoAlarmAndEverythingGoesOn) {
     const ProcessResult after = verify(connection, "new.note");
     EXPECT_EQ(after.exit_code, 0) << after.output << after.errors;
     EXPECT_THAT(after.output, HasSubstr("INTACT: 4 tenants"));
+
+    expect_fine(on(connection, {"export", "--all", "--out", file("upgraded.bundle"), "--checkpoint", file("new.note"),
+                                "--pin-key", pin_, "--signing-key", file("signing.key")}));
+    const ProcessResult bundle = run({"--keyring", keyring().string(), "verify", "--bundle", file("upgraded.bundle"),
+                                      "--checkpoint", file("new.note"), "--pin-key", pin_});
+    EXPECT_EQ(bundle.exit_code, 0) << bundle.output << bundle.errors;
+    EXPECT_THAT(bundle.output, HasSubstr("INTACT, 4 tenants"));
 }
 
 TEST_F(MajorUpgrade, FromAnOlderDumpIsRolledBackUntilResumed) {

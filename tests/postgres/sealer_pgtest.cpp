@@ -82,15 +82,17 @@ TEST_F(Staging, GivesIdsOfTheirTimeThatDifferEvenWhereTheSessionSeedsTheServersR
             {"test.stage_many", "SELECT setseed(0.5), rowlock.stage('acme', 'x') FROM generate_series(1, 2000) AS n"});
     });
     EXPECT_EQ(server_.value("SELECT count(DISTINCT entry_id) FROM rowlock.audit_staged"), "2000");
-    EXPECT_EQ(server_.value("SELECT count(*) FROM rowlock.audit_staged"
-                            " WHERE entry_id::text ~ '^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'"
-                            "   AND abs(('x' || left(replace(entry_id::text, '-', ''), 12))::bit(48)::bigint"
-                            "           - extract(epoch FROM staged_at) * 1000) < 60000"),
-              "2000");
+    EXPECT_EQ(
+        server_.value("SELECT count(*) FROM rowlock.audit_staged"
+                      " WHERE entry_id::text ~ '^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'"
+                      "   AND abs(('x' || left(replace(entry_id::text, '-', ''), 12))::bit(48)::bigint"
+                      "           - extract(epoch FROM staged_at) * 1000) < 60000"),
+        "2000");
     // The same random bits in all of them: they are in order by the fraction of the millisecond.
-    EXPECT_EQ(server_.value("SELECT count(*) FROM (SELECT entry_id > lag(entry_id) OVER (ORDER BY staged_id) AS is_later"
-                            "                        FROM rowlock.audit_staged) AS s WHERE is_later"),
-              "1999");
+    EXPECT_EQ(
+        server_.value("SELECT count(*) FROM (SELECT entry_id > lag(entry_id) OVER (ORDER BY staged_id) AS is_later"
+                      "                        FROM rowlock.audit_staged) AS s WHERE is_later"),
+        "1999");
 }
 
 TEST_F(Staging, WaitsForNobodyWhoHoldsTheHead) {
@@ -101,6 +103,28 @@ TEST_F(Staging, WaitsForNobodyWhoHoldsTheHead) {
                           [&](Transaction& beside) { stage(beside, "beside"); });
     });
     EXPECT_EQ(staged(), "1");
+}
+
+/// A COMMIT that notifies waits for every other one that does.
+TEST_F(Staging, NotifiesNobody) {
+    // A listener in the midst of a transaction takes nothing out of the queue.
+    beside_->transact({}, [](Transaction& transaction) { transaction.execute({"test.listen", "LISTEN anything"}); });
+    beside_->transact({}, [&](Transaction& listener) {
+        const Statement usage{"test.usage", "SELECT pg_notification_queue_usage() > 0"};
+        listener.execute(usage);
+        const std::string long_text(7000, 'x');
+        app_->transact(of("acme"), [&](Transaction& transaction) {
+            for (int i = 0; i < 10; ++i) stage(transaction, long_text + std::to_string(i));
+        });
+        EXPECT_FALSE(listener.execute(usage).only().boolean(0));
+        app_->transact(of("acme"), [&](Transaction& transaction) {
+            for (int i = 0; i < 10; ++i) {
+                transaction.execute({"test.notify", "SELECT pg_notify('anything', $1)"},
+                                    {long_text + std::to_string(i)});
+            }
+        });
+        EXPECT_TRUE(listener.execute(usage).only().boolean(0)) << "the queue's use is what tells";
+    });
 }
 
 TEST_F(Staging, IsRefusedForAnotherTenantForNoneAndForTheLogsOwnActions) {

@@ -12,6 +12,7 @@
 #include "cli/connection.hpp"
 #include "cli/crowd.hpp"
 #include "cli/explain.hpp"
+#include "cli/idle_wait.hpp"
 #include "cli/interruption.hpp"
 #include "cli/output.hpp"
 #include "rowlock/error.hpp"
@@ -24,8 +25,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-/// How long a sealer with nothing to do waits before it looks again: from the one to the other, doubling.
-constexpr std::chrono::milliseconds idle_first = 5ms;
 /// A server that is gone is tried again this often, and given up after `outage_max`, for the service manager to tell.
 constexpr std::chrono::milliseconds outage_wait = 1s;
 constexpr std::chrono::minutes outage_max{5};
@@ -78,17 +77,13 @@ class SealingThread {
         : options_(options), totals_(totals), stop_(stop), sealer_(database, log, sealer_options(options)) {}
 
     void run() {
-        std::chrono::milliseconds idle = idle_first;
+        IdleWait idle{std::chrono::milliseconds(options_.poll_ms)};
         while (!stop_) {
             const auto round = try_round();
-            if (round && round->sealed.more) {
-                idle = idle_first;
-                continue;
-            }
+            if (round && (round->sealed.more || round->tenants > round->faults.size())) idle.worked();
+            if (round && round->sealed.more) continue;
             if (round && options_.once) return;
-            if (round && round->tenants > round->faults.size()) idle = idle_first;
-            pause(round ? idle : outage_wait);
-            idle = std::min(idle * 2, std::chrono::milliseconds(options_.poll_ms));
+            pause(round ? idle.next() : outage_wait);
         }
     }
 

@@ -16,10 +16,11 @@ std::size_t content_bytes(const AuditEntry& entry) {
 
 }  // namespace
 
-void AppendQueue::add(const TenantId& tenant, WaitingEntry entry) {
+bool AppendQueue::add(const TenantId& tenant, WaitingEntry entry) {
     const auto [at, is_new] = tenants_.try_emplace(tenant);
     at->second.push_back(std::move(entry));
     if (is_new) turns_.push_back(tenant);
+    return is_new;
 }
 
 std::optional<AppendBatch> AppendQueue::take() {

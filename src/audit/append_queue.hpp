@@ -29,7 +29,8 @@ class AppendQueue {
     AppendQueue(std::size_t batch_entries_max, std::size_t batch_bytes_max)
         : batch_entries_max_(batch_entries_max), batch_bytes_max_(batch_bytes_max) {}
 
-    void add(const TenantId& tenant, WaitingEntry entry);
+    /// Whether it made a turn: false where the tenant has one already, or a batch under way.
+    bool add(const TenantId& tenant, WaitingEntry entry);
     /// Something that `take` would give.
     [[nodiscard]] bool has_turn() const noexcept { return !turns_.empty(); }
     [[nodiscard]] std::optional<AppendBatch> take();

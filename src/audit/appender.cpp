@@ -48,31 +48,33 @@ struct Appender::Implementation {
     std::future<AppendOutcome> add(const TenantId& tenant, AuditEntry entry) {
         WaitingEntry waiting{std::move(entry), {}};
         auto outcome = waiting.outcome.get_future();
+        bool has_turn = false;
         {
             std::unique_lock lock(mutex);
             room.wait(lock, [&] { return pending < options.pending_max; });
             contract(!closed, "an appender that is closed takes no more entries");
             ++pending;
-            queue.add(tenant, std::move(waiting));
+            has_turn = queue.add(tenant, std::move(waiting));
         }
-        work.notify_one();
+        if (has_turn) work.notify_one();
         return outcome;
     }
 
+    /// A writer is woken for a turn and for the end, not for each entry: a crowd would wake one in vain with every append.
     void write_what_comes() {
         std::unique_lock lock(mutex);
         while (true) {
             work.wait(lock, [&] { return queue.has_turn() || (closed && queue.empty()); });
             auto batch = queue.take();
             if (!batch) return;
+            if (queue.has_turn()) work.notify_one();
             lock.unlock();
             write(*batch);
             lock.lock();
             pending -= batch->entries.size();
             queue.done(batch->tenant);
             room.notify_all();
-            // Another turn of this tenant's, or the end.
-            if (queue.has_turn() || (closed && queue.empty())) work.notify_all();
+            if (closed && queue.empty()) work.notify_all();
         }
     }
 

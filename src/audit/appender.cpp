@@ -60,7 +60,8 @@ struct Appender::Implementation {
         return outcome;
     }
 
-    /// A writer is woken for a turn and for the end, not for each entry: a crowd would wake one in vain with every append.
+    /// A writer is woken for a turn and for the end, not for each entry: a crowd would wake one in vain with every
+    /// append.
     void write_what_comes() {
         std::unique_lock lock(mutex);
         while (true) {

@@ -44,6 +44,21 @@ TEST(AppendQueue, GivesATenantOneBatchAtATime) {
     EXPECT_EQ(data_of(queue.take()), "acme: 3 4");
 }
 
+TEST(AppendQueue, SaysWhetherAnEntryMadeATurnThatAWriterIsToBeWokenFor) {
+    AppendQueue queue(10, 1000);
+    EXPECT_TRUE(queue.add(acme, entry("1")));
+    EXPECT_FALSE(queue.add(acme, entry("2"))) << "it goes with the first";
+    EXPECT_TRUE(queue.add(globex, entry("1")));
+    EXPECT_EQ(data_of(queue.take()), "acme: 1 2");
+    EXPECT_FALSE(queue.add(acme, entry("3"))) << "the one who writes the first batch takes it";
+    queue.done(acme);
+    EXPECT_FALSE(queue.add(acme, entry("4")));
+    EXPECT_EQ(data_of(queue.take()), "globex: 1");
+    EXPECT_EQ(data_of(queue.take()), "acme: 3 4");
+    queue.done(acme);
+    EXPECT_TRUE(queue.add(acme, entry("5")));
+}
+
 TEST(AppendQueue, LetsTenantsTakeTurns) {
     AppendQueue queue(1, 1000);
     for (const char* const data : {"1", "2"}) queue.add(acme, entry(data));

@@ -16,7 +16,7 @@ class IdleWait {
     void worked() { next_ = shortest; }
     [[nodiscard]] std::chrono::milliseconds next() {
         const std::chrono::milliseconds now = std::min(next_, longest_);
-        next_ = std::min(now * 2, longest_);
+        next_ = now * 2;
         return now;
     }
 

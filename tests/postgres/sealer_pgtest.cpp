@@ -6,6 +6,7 @@
 #include "postgres/audit_fixture.hpp"
 #include "rowlock/error.hpp"
 #include "rowlock/sealer.hpp"
+#include "support/test_server.hpp"
 
 namespace rowlock {
 namespace {
@@ -56,6 +57,8 @@ class SealerTest : public AuditTest {
 };
 
 class Staging : public SealerTest {};
+/// The queue of notifications is the whole server's, and other tests notify.
+class StagingAloneOnAServer : test::ServerOfItsOwn, public SealerTest {};
 
 TEST_F(Staging, BelongsToTheCallersTransaction) {
     EXPECT_THROW(app_->transact(of("acme"),
@@ -106,7 +109,7 @@ TEST_F(Staging, WaitsForNobodyWhoHoldsTheHead) {
 }
 
 /// A COMMIT that notifies waits for every other one that does.
-TEST_F(Staging, NotifiesNobody) {
+TEST_F(StagingAloneOnAServer, NotifiesNobody) {
     // A listener in the midst of a transaction takes nothing out of the queue.
     beside_->transact({}, [](Transaction& transaction) { transaction.execute({"test.listen", "LISTEN anything"}); });
     beside_->transact({}, [&](Transaction& listener) {

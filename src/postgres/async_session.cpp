@@ -2,6 +2,9 @@
 
 #include <poll.h>
 
+#include <algorithm>
+#include <cerrno>
+
 #include "base/contract.hpp"
 #include "postgres/failure.hpp"
 
@@ -11,18 +14,24 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-bool poll_one(int descriptor, short events, std::chrono::milliseconds wait_max) {
-    pollfd poll_on{descriptor, events, 0};
-    return poll(&poll_on, 1, static_cast<int>(wait_max.count())) > 0;
+/// No signal cuts it short: who is to stop sees that between two waits.
+bool poll_until(std::span<pollfd> waited, Clock::time_point give_up_at) {
+    while (true) {
+        const auto left = std::max(give_up_at - Clock::now(), Clock::duration::zero());
+        const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
+        const timespec limit{seconds.count(), std::chrono::nanoseconds(left - seconds).count()};
+        const int ready = ppoll(waited.data(), waited.size(), &limit, nullptr);
+        if (ready >= 0 || errno != EINTR) return ready > 0;
+    }
 }
 
 void finish_connecting(PGconn* connection, std::chrono::milliseconds wait_max) {
     const auto give_up_at = Clock::now() + wait_max;
     PostgresPollingStatusType state = PGRES_POLLING_WRITING;
     while (PQstatus(connection) != CONNECTION_BAD && state != PGRES_POLLING_OK && state != PGRES_POLLING_FAILED) {
-        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(give_up_at - Clock::now());
         const short events = state == PGRES_POLLING_READING ? POLLIN : POLLOUT;
-        if (left.count() <= 0 || !poll_one(PQsocket(connection), events, left)) {
+        pollfd waited[] = {{PQsocket(connection), events, 0}};
+        if (!poll_until(waited, give_up_at)) {
             throw ConnectionError("no connection within the time given", Recovery::reconnect_and_run_again);
         }
         state = PQconnectPoll(connection);
@@ -176,16 +185,14 @@ bool wait_for_any(std::span<const AsyncSession* const> sessions, std::chrono::mi
     std::vector<pollfd> poll_on;
     poll_on.reserve(sessions.size());
     for (const AsyncSession* session : sessions) poll_on.push_back({session->socket(), POLLIN, 0});
-    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(wait_max);
-    const timespec limit{seconds.count(),
-                         std::chrono::duration_cast<std::chrono::nanoseconds>(wait_max - seconds).count()};
+    const auto give_up_at = Clock::now() + wait_max;
     // Most answers come sooner than a process that sleeps is woken.
     constexpr std::chrono::microseconds spin_max(100);
-    const auto spin_until = Clock::now() + std::min(wait_max, spin_max);
+    const auto spin_until = std::min(give_up_at, Clock::now() + spin_max);
     while (Clock::now() < spin_until) {
         if (poll(poll_on.data(), poll_on.size(), 0) > 0) return true;
     }
-    return ppoll(poll_on.data(), poll_on.size(), &limit, nullptr) > 0;
+    return poll_until(poll_on, give_up_at);
 }
 
 }  // namespace rowlock

@@ -17,7 +17,7 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 /// A step that only runs is over sooner than this; only then is it worth asking whether it waits.
-constexpr microseconds first_patience{150};
+constexpr microseconds first_patience{250};
 constexpr microseconds patience_max{5'000};
 /// How often one event may free further waiters.
 constexpr std::size_t wakes_max = 256;

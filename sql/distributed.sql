@@ -105,11 +105,6 @@ ALTER VIEW rowlock.audit_entries OWNER TO rowlock_owner;
 COMMENT ON VIEW rowlock.audit_entries IS 'audit_log with data as jsonb, for queries that look into it';
 GRANT SELECT ON rowlock.audit_entries TO rowlock_app, rowlock_auditor, rowlock_backup, rowlock_sealer;
 
--- In place of the triggers. Behind the distribution, which gives the owner of a new shard everything.
-REVOKE UPDATE, DELETE, TRUNCATE, TRIGGER ON rowlock.audit_log FROM rowlock_owner;
-REVOKE DELETE, TRUNCATE, TRIGGER ON rowlock.tenant_seq FROM rowlock_owner;
-REVOKE UPDATE, DELETE, TRUNCATE, TRIGGER ON rowlock.ledger FROM rowlock_owner;
-
 GRANT SELECT, DELETE ON rowlock.audit_log TO rowlock_retirer;
 GRANT EXECUTE ON FUNCTION rowlock.refuse_tenant(text) TO rowlock_retirer;
 ALTER FUNCTION rowlock.drop_retired_entries(text, bigint, bigint) OWNER TO rowlock_retirer;
@@ -284,6 +279,31 @@ SELECT create_distributed_function(oid::regprocedure, 'p_tenant', colocate_with 
  WHERE pronamespace = 'rowlock'::regnamespace
    AND proname IN ('append_entry', 'append_entries', 'lock_head', 'stage', 'take_staged', 'lock_counter', 'next_number',
                    'set_next_number', 'reserve', 'release', 'drop_retired_entries');
+
+-- Takes away what Citus gives: the owner gets all rights on a new shard, and on another server everybody each function, since
+-- Citus repeats there what was granted here, but not that EXECUTE was taken from PUBLIC; nor does it ask for that privilege
+-- here where it sends a call on. For a superuser, again after a server was added or shards were moved.
+CREATE FUNCTION rowlock.close_nodes() RETURNS void
+    LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    one record;
+BEGIN
+    -- In place of the triggers that refuse changes elsewhere.
+    REVOKE UPDATE, DELETE, TRUNCATE, TRIGGER ON rowlock.audit_log FROM rowlock_owner;
+    REVOKE DELETE, TRUNCATE, TRIGGER ON rowlock.tenant_seq FROM rowlock_owner;
+    REVOKE UPDATE, DELETE, TRUNCATE, TRIGGER ON rowlock.ledger FROM rowlock_owner;
+    FOR one IN SELECT oid::regprocedure AS name FROM pg_proc
+                WHERE pronamespace = 'rowlock'::regnamespace AND proname <> 'tell_nodes' LOOP
+        EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', one.name);
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION rowlock.close_nodes IS
+    'Takes away rights that Citus gives on new servers and shards: run it as a superuser after each';
+ALTER FUNCTION rowlock.close_nodes() OWNER TO rowlock_owner;
+SELECT rowlock.close_nodes();
 
 -- For every session from the next one on.
 DO $propagate$

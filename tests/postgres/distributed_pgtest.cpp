@@ -46,9 +46,14 @@ TEST_P(Distributed, IsAtTheVersionOfThisBuildAndSpreadsTheTenants) {
     if (GetParam() == Cluster::stand_in) return;
     EXPECT_NO_THROW(superuser_->transact(patient, install_distributed_schema)) << "it is there already";
     for (int i = 0; i < 30; ++i) EXPECT_EQ(said(append(tenant_number(i))), "appended 1");
-    EXPECT_EQ(value("SELECT count(DISTINCT colocation_id) FROM citus_tables WHERE citus_table_type = 'distributed'"
-                    " AND table_name::text LIKE 'rowlock.%'"),
+    EXPECT_EQ(value("SELECT count(DISTINCT colocation_id) FROM citus_tables JOIN pg_class ON oid = table_name"
+                    " WHERE citus_table_type = 'distributed' AND relnamespace = 'rowlock'::regnamespace"),
               "1");
+    EXPECT_EQ(value("SELECT string_agg(DISTINCT result, ' ') FROM run_command_on_all_nodes("
+                    " $$SELECT string_agg(proname, ',') FROM pg_proc WHERE pronamespace = 'rowlock'::regnamespace"
+                    "   AND has_function_privilege('public', oid, 'EXECUTE')$$)"),
+              "tell_nodes")
+        << "Citus asks the server that runs a function, not the one that sends the call on";
     EXPECT_EQ(value("SELECT count(DISTINCT nodename || nodeport) > 1 FROM citus_shards JOIN (SELECT DISTINCT"
                     " get_shard_id_for_distribution_column('rowlock.audit_log', tenant_id) AS shardid FROM"
                     " rowlock.audit_log) AS used USING (shardid)"),

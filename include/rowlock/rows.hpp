@@ -104,11 +104,17 @@ class Parameter {
     Parameter(const std::vector<std::byte>& bytes) : Parameter(std::span<const std::byte>(bytes)) {}
     /// A one-dimensional array of any type, its elements as text.
     static Parameter array(std::span<const std::optional<std::string>> elements);
+    /// A value in the binary format of its type.
+    /// Source: https://www.postgresql.org/docs/15/protocol-overview.html#PROTOCOL-FORMAT-CODES
+    static Parameter binary(std::string value);
 
+    /// What is sent: text, unless it `is_binary()`.
     [[nodiscard]] const std::optional<std::string>& text() const noexcept { return text_; }
+    [[nodiscard]] bool is_binary() const noexcept { return is_binary_; }
 
   private:
     std::optional<std::string> text_;
+    bool is_binary_ = false;
 };
 
 }  // namespace rowlock

@@ -11,6 +11,7 @@
 #include "audit/signing.hpp"
 #include "base/contract.hpp"
 #include "postgres/advisory_namespace.hpp"
+#include "postgres/binary_array.hpp"
 #include "postgres/transaction_state.hpp"
 #include "rowlock/error.hpp"
 
@@ -49,8 +50,13 @@ constexpr Statement set_tenant_there{"audit.set_tenant",
     "                            WHERE tenant_id = $1 AND entry_id = wanted.id LIMIT 1) AS entry) ON true"
 constexpr Statement look_for_one{"audit.look_under_lock", ROWLOCK_LOOK_UNDER_LOCK("(SELECT $2::uuid) AS wanted(id)"),
                                  true};
-constexpr Statement look_for_many{"audit.look_under_lock", ROWLOCK_LOOK_UNDER_LOCK("unnest($2::uuid[]) AS wanted(id)"),
-                                  true};
+/// Ids that are later than the tenant's last need no look: of many that were just generated, that is nearly all.
+constexpr Statement look_for_many{
+    "audit.look_under_lock",
+    ROWLOCK_LOOK_UNDER_LOCK("(SELECT id FROM unnest($2::uuid[]) AS id"
+                            "          WHERE id <= (SELECT entry_id FROM rowlock.audit_log WHERE tenant_id = $1"
+                            "                        ORDER BY entry_id DESC LIMIT 1)) AS wanted"),
+    true};
 
 /// Takes no lock.
 constexpr Statement list_entries{
@@ -107,7 +113,7 @@ struct TenantBatch {
     TenantId tenant;
     std::vector<std::size_t> places;  ///< In what the caller gave.
     std::vector<EntryToSign> entries;
-    std::vector<std::optional<std::string>> ids;
+    std::vector<EntryId> ids;
 };
 
 /// Before anything is locked or sent.
@@ -133,7 +139,7 @@ std::vector<TenantBatch> by_tenant(std::span<const TenantEntry> entries) {
         auto& batch = batches.try_emplace(tenant.text(), TenantBatch{tenant, {}, {}, {}}).first->second;
         batch.places.push_back(place);
         batch.entries.push_back({&entry, {}});
-        batch.ids.emplace_back(entry.id.text());
+        batch.ids.push_back(entry.id);
     }
     std::vector<TenantBatch> ordered;
     ordered.reserve(batches.size());
@@ -201,7 +207,9 @@ class Appending {
         if (batch.ids.size() == 1) {
             queries.push_back({look_for_one, {batch.tenant, batch.ids.front()}});
         } else {
-            queries.push_back({look_for_many, {batch.tenant, Parameter::array(batch.ids)}});
+            BinaryArray ids(BinaryArray::Element::uuid);
+            for (const EntryId& id : batch.ids) ids.add(id.bytes());
+            queries.push_back({look_for_many, {batch.tenant, ids.parameter()}});
         }
     }
 

@@ -7,6 +7,7 @@
 
 #include "base/contract.hpp"
 #include "postgres/advisory_namespace.hpp"
+#include "postgres/binary_array.hpp"
 #include "postgres/transaction_state.hpp"
 #include "rowlock/error.hpp"
 
@@ -47,24 +48,25 @@ std::optional<Mac> mac_of(const Row& row, std::size_t column) {
 }
 
 std::vector<Parameter> columns_of(const TenantId& tenant, const std::vector<SignedRow>& rows) {
-    constexpr std::size_t column_count = 10;
-    std::array<std::vector<std::optional<std::string>>, column_count> columns;
-    for (auto& column : columns) column.reserve(rows.size());
+    using enum BinaryArray::Element;
+    std::array columns{BinaryArray(bigint), BinaryArray(uuid), BinaryArray(bigint), BinaryArray(text),
+                       BinaryArray(text),   BinaryArray(text), BinaryArray(json),   BinaryArray(text),
+                       BinaryArray(bytea),  BinaryArray(bytea)};
     for (const SignedRow& row : rows) {
-        std::size_t at = 0;
-        columns[at++].emplace_back(std::to_string(row.seq));
-        columns[at++].emplace_back(row.content.id.text());
-        columns[at++].emplace_back(std::to_string(row.recorded_at));
-        columns[at++].push_back(row.content.actor);
-        columns[at++].push_back(row.content.action);
-        columns[at++].push_back(row.content.object);
-        columns[at++].push_back(row.content.data);
-        columns[at++].emplace_back(row.key_id);
-        columns[at++].push_back(Parameter(std::span<const std::byte>(row.prev_mac)).text());
-        columns[at++].push_back(Parameter(std::span<const std::byte>(row.mac)).text());
+        auto column = columns.begin();
+        column++->add(row.seq);
+        column++->add(row.content.id.bytes());
+        column++->add(row.recorded_at);
+        column++->add(row.content.actor);
+        column++->add(row.content.action);
+        column++->add(row.content.object);
+        column++->add(row.content.data);
+        column++->add(row.key_id);
+        column++->add(row.prev_mac);
+        column++->add(row.mac);
     }
     std::vector<Parameter> parameters{tenant};
-    for (const auto& column : columns) parameters.push_back(Parameter::array(column));
+    for (const BinaryArray& column : columns) parameters.push_back(column.parameter());
     return parameters;
 }
 

@@ -6,6 +6,7 @@
 #include "audit/audit_log_implementation.hpp"
 #include "audit/chain_head.hpp"
 #include "audit/signing.hpp"
+#include "postgres/binary_array.hpp"
 #include "postgres/transaction_state.hpp"
 #include "rowlock/error.hpp"
 #include "rowlock/sealer.hpp"
@@ -137,17 +138,17 @@ class Sealing {
     }
 
     void append(ChainKeys& keys, const std::vector<StagedRow>& rows) {
-        std::vector<std::optional<std::string>> ids;
+        BinaryArray ids(BinaryArray::Element::uuid);
         std::vector<EntryToSign> entries;
         std::size_t bytes = 0;
         for (const StagedRow& row : rows) {
-            ids.emplace_back(row.content.id.text());
+            ids.add(row.content.id.bytes());
             entries.push_back({&row.content, row.staged_at});
             bytes += row.content.data ? row.content.data->size() : 0;
         }
         done_.more = done_.more || rows.size() == limits_.entries_max || bytes >= limits_.bytes_max;
         situation_.existing.clear();
-        for (const Row row : transaction_.execute(look_for_same, {tenant_, Parameter::array(ids)})) {
+        for (const Row row : transaction_.execute(look_for_same, {tenant_, ids.parameter()})) {
             AuditEntry content{EntryId::parse(row.text(1)), row.optional_text(2), row.optional_text(3),
                                row.optional_text(4), row.optional_text(5)};
             situation_.existing.push_back({row.integer(0), std::move(content)});

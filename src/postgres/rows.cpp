@@ -114,4 +114,10 @@ Parameter Parameter::array(std::span<const std::optional<std::string>> elements)
     return Parameter(text + "}");
 }
 
+Parameter Parameter::binary(std::string value) {
+    Parameter parameter(std::move(value));
+    parameter.is_binary_ = true;
+    return parameter;
+}
+
 }  // namespace rowlock

@@ -180,23 +180,27 @@ void Session::queue(const Statement& statement, const std::vector<Parameter>& pa
     }
     PGconn* const connection = connection_.get();
     std::vector<const char*> values;
-    values.reserve(parameters.size());
+    std::vector<int> lengths;
+    std::vector<int> formats;
     for (const Parameter& parameter : parameters) {
         values.push_back(parameter.text() ? parameter.text()->c_str() : nullptr);
+        lengths.push_back(parameter.text() ? static_cast<int>(parameter.text()->size()) : 0);
+        formats.push_back(parameter.is_binary() ? 1 : 0);
     }
     const auto count = static_cast<int>(values.size());
     const std::string name = prepares_ ? prepared_name(statement) : std::string();
     const bool known = prepared_.contains(name);
     if (!prepares_ || (!known && prepared_.size() >= prepared_max)) {
         note_sent(PQsendQueryParams(connection, std::string(statement.sql).c_str(), count, nullptr, values.data(),
-                                    nullptr, nullptr, 0));
+                                    lengths.data(), formats.data(), 0));
     } else {
         if (!known) {
             note_sent(PQsendPrepare(connection, name.c_str(), std::string(statement.sql).c_str(), 0, nullptr));
             prepared_.insert(name);
             queue_.push_back({statement, true});
         }
-        note_sent(PQsendQueryPrepared(connection, name.c_str(), count, values.data(), nullptr, nullptr, 0));
+        note_sent(
+            PQsendQueryPrepared(connection, name.c_str(), count, values.data(), lengths.data(), formats.data(), 0));
     }
     queue_.push_back({statement, false});
 }

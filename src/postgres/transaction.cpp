@@ -71,7 +71,7 @@ void require_parameters(const std::vector<Parameter>& parameters, std::source_lo
                            where);
     }
     for (const Parameter& parameter : parameters) {
-        if (parameter.text() && parameter.text()->find('\0') != std::string::npos) {
+        if (!parameter.is_binary() && parameter.text() && parameter.text()->find('\0') != std::string::npos) {
             throw InvalidInput("a parameter has a NUL in it, which PostgreSQL can't hold as text: pass bytes", where);
         }
     }

@@ -1,8 +1,10 @@
 // What an open transaction promises: its round trips, its settings, its end.
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <stdexcept>
 
+#include "postgres/binary_array.hpp"
 #include "postgres/one_table.hpp"
 #include "postgres/session.hpp"
 #include "postgres/transaction_state.hpp"
@@ -251,6 +253,41 @@ TEST_F(TransactionTest, gives_back_every_kind_of_value) {
         EXPECT_TRUE(rows.only().is_null(5));
         EXPECT_THROW(static_cast<void>(rows.only().integer(1)), InvalidInput);
     });
+}
+
+TEST_F(TransactionTest, sends_arrays_of_every_element_in_the_binary_format) {
+    using enum BinaryArray::Element;
+    BinaryArray numbers(bigint);
+    for (const std::int64_t number : {INT64_MIN, std::int64_t{-1}, INT64_MAX}) numbers.add(number);
+    BinaryArray texts(text);
+    BinaryArray documents(json);
+    for (const std::optional<std::string>& element : {std::optional<std::string>(R"({"q\"": 1})"), {}}) {
+        texts.add(element);
+        documents.add(element);
+    }
+    texts.add(std::optional<std::string>(""));
+    const std::array<std::byte, 16> sixteen{std::byte{0}, std::byte{255}};
+    BinaryArray ids(uuid);
+    ids.add(sixteen);
+    BinaryArray blobs(bytea);
+    blobs.add(sixteen);
+    blobs.add(std::span<const std::byte>());
+    database_.transact({}, [&](Transaction& t) {
+        const Rows rows = t.execute({"test.arrays",
+                                     "SELECT $1::bigint[], $2::text[], $3::json[], $4::uuid[], $5::bytea[],"
+                                     "       $6::text[], array_dims($2::text[])"},
+                                    {numbers.parameter(), texts.parameter(), documents.parameter(), ids.parameter(),
+                                     blobs.parameter(), BinaryArray(text).parameter()});
+        const Row row = rows.only();
+        EXPECT_EQ(row.text(0), "{-9223372036854775808,-1,9223372036854775807}");
+        EXPECT_EQ(row.text(1), R"({"{\"q\\\"\": 1}",NULL,""})");
+        EXPECT_EQ(row.text(2), R"({"{\"q\\\"\": 1}",NULL})");
+        EXPECT_EQ(row.text(3), "{00ff0000-0000-0000-0000-000000000000}");
+        EXPECT_EQ(row.text(4), R"({"\\x00ff0000000000000000000000000000","\\x"})");
+        EXPECT_EQ(row.text(5), "{}");
+        EXPECT_EQ(row.text(6), "[1:3]");
+    });
+    EXPECT_THROW(texts.add(std::string("a\0b", 3)), InvalidInput);
 }
 
 TEST_F(TransactionTest, runs_a_script_and_stops_at_its_first_fault) {

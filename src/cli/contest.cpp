@@ -20,6 +20,12 @@ double median(std::vector<double> values) {
     return quantile(values, 0.5);
 }
 
+double median_ratio(const std::vector<double>& values, const std::vector<double>& to) {
+    std::vector<double> ratios;
+    for (std::size_t i = 0; i < values.size(); ++i) ratios.push_back(values[i] / to[i]);
+    return median(ratios);
+}
+
 double seconds_of(const std::function<void()>& work) {
     const Stopwatch watch;
     work();

@@ -34,6 +34,9 @@ struct ContestResult {
 /// The middle one; 0 of none.
 [[nodiscard]] double median(std::vector<double> values);
 
+/// Of rounds in turn, the middle one of their ratios: what disturbs one round disturbs its own ratio alone.
+[[nodiscard]] double median_ratio(const std::vector<double>& values, const std::vector<double>& to);
+
 [[nodiscard]] double seconds_of(const std::function<void()>& work);
 
 /// A stopwatch from its making on.

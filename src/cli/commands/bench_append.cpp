@@ -4,6 +4,7 @@
 #include <chrono>
 #include <map>
 #include <random>
+#include <set>
 
 #include "cli/append_ways.hpp"
 #include "cli/bars.hpp"
@@ -27,11 +28,38 @@ using Clock = std::chrono::steady_clock;
 constexpr int many_tenants = 1000;
 constexpr int clients_max = 128;
 
-struct Figure {
-    double per_second = 0;
-    double median_ms = 0;
-    double p99_ms = 0;
+constexpr int append_rounds = 3;
+
+struct Setting {
+    int tenants;
+    int clients;
+    std::size_t way;
+    auto operator<=>(const Setting&) const = default;
 };
+
+/// One of each round.
+struct Figures {
+    std::vector<double> per_second{}, median_ms{}, p99_ms{};
+};
+
+struct RatioBar {
+    std::string_view what;
+    Setting of;
+    Setting to;
+    double at_least;
+};
+
+constexpr RatioBar ratio_bars[] = {
+    {"append, 1 tenant, 32 clients: × the article's flow", {1, 32, way_ours}, {1, 32, way_article}, 2.0},
+    {"append, 1 tenant, 64 clients: × its own rate at 4", {1, 64, way_ours}, {1, 4, way_ours}, 0.85},
+    {"append, 1,000 tenants, 32 clients: × plain INSERT",
+     {many_tenants, 32, way_ours},
+     {many_tenants, 32, way_plain},
+     0.6},
+    {"Appender, 1 tenant, 64 threads: × plain INSERT", {1, 64, way_gathered}, {1, 64, way_plain}, 1.5},
+    {"Appender, 1 tenant, 64 threads: × its own rate at 4", {1, 64, way_gathered}, {1, 4, way_gathered}, 1.0},
+    {"Appender, 1 tenant, 4,096 under way: × plain INSERT", {1, 64, way_under_way}, {1, 64, way_plain}, 4.0}};
+constexpr Setting slowest_bar{1, 64, way_gathered};
 
 class AppendBench {
   public:
@@ -50,42 +78,40 @@ class AppendBench {
 
     Exit run() {
         const std::vector<int> clients = options_.clients.empty() ? std::vector<int>{1, 8, 32} : options_.clients;
-        Progress progress(context_.style);
-        Table table({"way", "tenants", "clients", "appends/s", "median ms", "p99 ms", "× plain", "× article"});
-        for (const int tenants : {1, many_tenants}) {
+        std::set<Setting> in_table;
+        for (std::size_t way = 0; way < ways_.size(); ++way) {
             for (const int count : clients) {
-                measure_ways(tenants, count, progress);
-                for (std::size_t way = 0; way < ways_.size(); ++way) add_row(table, way, tenants, count);
+                if (!ways_[way].in_table) continue;
+                in_table.insert({1, count, way});
+                in_table.insert({many_tenants, count, way});
             }
         }
-        progress.clear();
-        if (!context_.globals.json) {
-            for (const std::string& line : table.lines(context_.style)) print_line(line);
-            print_line("");
-        }
+        measure_all(in_table);
+        tell_figures(in_table);
         tell_bars();
         tell_machine(context_, scratch_);
         return Exit::fine;
     }
 
   private:
-    void measure_ways(int tenants, int clients, Progress& progress) {
-        for (std::size_t way = 0; way < ways_.size(); ++way) {
-            if (!ways_[way].in_table) continue;
-            progress.show(fmt::format("{}, {} tenants, {} clients", ways_[way].name, tenants, clients));
-            measured(way, tenants, clients);
+    /// In turn, those next to each other that are compared.
+    void measure_all(const std::set<Setting>& in_table) {
+        std::set<Setting> settings = in_table;
+        for (const RatioBar& bar : ratio_bars) settings.insert({bar.of, bar.to});
+        Progress progress(context_.style);
+        for (int round = 1; round <= append_rounds; ++round) {
+            for (const Setting& setting : settings) {
+                progress.show(fmt::format("round {} of {}: {}, {} tenants, {} clients", round, append_rounds,
+                                          ways_[setting.way].name, setting.tenants, setting.clients));
+                measure(setting);
+            }
         }
+        progress.clear();
     }
 
-    const Figure& measured(std::size_t way, int tenants, int clients) {
-        const auto key = std::tuple(way, tenants, clients);
-        const auto known = figures_.find(key);
-        if (known != figures_.end()) return known->second;
-        return figures_.emplace(key, measure(ways_[way], tenants, clients)).first->second;
-    }
-
-    Figure measure(const AppendWay& way, int tenants, int clients) {
-        const auto count = static_cast<std::size_t>(clients);
+    void measure(const Setting& setting) {
+        const AppendWay& way = ways_[setting.way];
+        const auto count = static_cast<std::size_t>(setting.clients);
         std::vector<std::vector<double>> latencies(count);
         std::vector<std::unique_ptr<Session>> sessions(count);
         const auto client = [&](std::size_t i) {
@@ -97,16 +123,19 @@ class AppendBench {
             warm_up(way, client(i), i);
         });
         const auto start = Clock::now();
-        const auto end = start + std::chrono::duration<double>(options_.seconds);
+        const auto end = start + std::chrono::duration<double>(options_.seconds / append_rounds);
         run_crowd(count, [&](std::size_t i) {
             AppendClient one_client = client(i);
-            while (Clock::now() < end) latencies[i].push_back(one(way, one_client, tenants));
+            while (Clock::now() < end) latencies[i].push_back(one(way, one_client, setting.tenants));
             finish_appends(one_client);
         });
         const double seconds = seconds_since(start);
         std::vector<double> all;
         for (const auto& some : latencies) all.insert(all.end(), some.begin(), some.end());
-        return {static_cast<double>(all.size()) / seconds, quantile(all, 0.5), quantile(all, 0.99)};
+        Figures& figures = figures_[setting];
+        figures.per_second.push_back(static_cast<double>(all.size()) / seconds);
+        figures.median_ms.push_back(quantile(all, 0.5));
+        figures.p99_ms.push_back(quantile(all, 0.99));
     }
 
     /// Connections opened and statements planned: what a client of a running service has behind it.
@@ -124,44 +153,45 @@ class AppendBench {
         return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
     }
 
-    void add_row(Table& table, std::size_t way, int tenants, int clients) {
-        if (!ways_[way].in_table) return;
-        const Figure& figure = measured(way, tenants, clients);
-        const double of_plain = figure.per_second / measured(way_plain, tenants, clients).per_second;
-        const double of_article = figure.per_second / measured(way_article, tenants, clients).per_second;
-        if (context_.globals.json) {
-            JsonObject object;
-            object.text("way", ways_[way].name).number("tenants", tenants).number("clients", clients);
-            object.real("per_second", figure.per_second).real("median_ms", figure.median_ms);
-            object.real("p99_ms", figure.p99_ms).real("of_plain_insert", of_plain).real("of_article", of_article);
-            print_line(object.str());
-            return;
-        }
-        table.add({std::string(ways_[way].name), std::to_string(tenants), std::to_string(clients),
-                   grouped(static_cast<std::int64_t>(figure.per_second)), fmt::format("{:.2f}", figure.median_ms),
-                   fmt::format("{:.2f}", figure.p99_ms), fmt::format("{:.2f}", of_plain),
-                   fmt::format("{:.2f}", of_article)});
+    [[nodiscard]] double ratio(const Setting& of, const Setting& to) const {
+        return median_ratio(figures_.at(of).per_second, figures_.at(to).per_second);
     }
 
-    void tell_bars() {
-        const auto rate = [&](std::size_t way, int tenants, int clients) {
-            return measured(way, tenants, clients).per_second;
-        };
-        const auto tell = [&](std::string what, double value, double limit, bool at_most = false) {
-            tell_bar(context_, {std::move(what), value, limit, at_most});
-        };
-        tell("append, 1 tenant, 32 clients: × the article's flow", rate(way_ours, 1, 32) / rate(way_article, 1, 32),
-             2.0);
-        tell("append, 1 tenant, 64 clients: × its own rate at 4", rate(way_ours, 1, 64) / rate(way_ours, 1, 4), 0.85);
-        tell("append, 1,000 tenants, 32 clients: × plain INSERT",
-             rate(way_ours, many_tenants, 32) / rate(way_plain, many_tenants, 32), 0.6);
-        tell("Appender, 1 tenant, 64 threads: × plain INSERT", rate(way_gathered, 1, 64) / rate(way_plain, 1, 64), 1.5);
-        tell("Appender, 1 tenant, 64 threads: × its own rate at 4",
-             rate(way_gathered, 1, 64) / rate(way_gathered, 1, 4), 1.0);
-        tell("Appender, 1 tenant, 64 threads: ms at the 99th percentile", measured(way_gathered, 1, 64).p99_ms, 50,
-             true);
-        tell("Appender, 1 tenant, 4,096 under way: × plain INSERT", rate(way_under_way, 1, 64) / rate(way_plain, 1, 64),
-             4.0);
+    void tell_figures(const std::set<Setting>& in_table) const {
+        Table table({"way", "tenants", "clients", "appends/s", "median ms", "p99 ms", "× plain", "× article"});
+        for (const Setting& setting : in_table) {
+            const auto& [tenants, clients, way] = setting;
+            const Figures& figures = figures_.at(setting);
+            const double per_second = median(figures.per_second);
+            const double median_ms = median(figures.median_ms);
+            const double p99_ms = median(figures.p99_ms);
+            const double of_plain = ratio(setting, {tenants, clients, way_plain});
+            const double of_article = ratio(setting, {tenants, clients, way_article});
+            if (context_.globals.json) {
+                JsonObject object;
+                object.text("way", ways_[way].name).number("tenants", tenants).number("clients", clients);
+                object.real("per_second", per_second).real("median_ms", median_ms).real("p99_ms", p99_ms);
+                object.real("of_plain_insert", of_plain).real("of_article", of_article);
+                print_line(object.str());
+                continue;
+            }
+            table.add({std::string(ways_[way].name), std::to_string(tenants), std::to_string(clients),
+                       grouped(static_cast<std::int64_t>(per_second)), fmt::format("{:.2f}", median_ms),
+                       fmt::format("{:.2f}", p99_ms), fmt::format("{:.2f}", of_plain),
+                       fmt::format("{:.2f}", of_article)});
+        }
+        if (context_.globals.json) return;
+        for (const std::string& line : table.lines(context_.style)) print_line(line);
+        print_line(fmt::format("Medians of {} rounds in turn, of ratios too.", append_rounds));
+        print_line("");
+    }
+
+    void tell_bars() const {
+        for (const RatioBar& bar : ratio_bars) {
+            tell_bar(context_, {std::string(bar.what), ratio(bar.of, bar.to), bar.at_least, false});
+        }
+        tell_bar(context_, {"Appender, 1 tenant, 64 threads: ms at the 99th percentile",
+                            median(figures_.at(slowest_bar).p99_ms), 50, true});
     }
 
     const Context& context_;
@@ -173,7 +203,7 @@ class AppendBench {
     Appender appender_;
     const std::vector<AppendWay> ways_;
     std::vector<TenantId> tenants_;
-    std::map<std::tuple<std::size_t, int, int>, Figure> figures_;
+    std::map<Setting, Figures> figures_;
 };
 
 }  // namespace

@@ -60,13 +60,6 @@ struct StageRates {
     std::vector<double> plain{}, like_staged{}, staged{};
 };
 
-/// Of the rounds in turn: what one round has more of than another disturbs its own ratio alone.
-double median_ratio(const std::vector<double>& values, const std::vector<double>& to) {
-    std::vector<double> ratios;
-    for (std::size_t i = 0; i < values.size(); ++i) ratios.push_back(values[i] / to[i]);
-    return median(ratios);
-}
-
 class StageBench {
   public:
     StageBench(const Context& context, const BenchStageOptions& options)

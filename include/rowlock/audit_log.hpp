@@ -178,7 +178,7 @@ struct VerifyOptions {
     std::function<void(std::int64_t, std::int64_t)> progress{};
     /// Entries read under one snapshot; at least one.
     std::int64_t chunk_entries = 50000;
-    /// Rest 1.5 times as long after each chunk as it took, if a transaction that wrote anything ended on the server
+    /// Rest twice as long after each chunk as it took, if a transaction that wrote anything ended on the server
     /// meanwhile: so that reading a long log does not take the writers' cores. Never on a standby, nor above READ
     /// COMMITTED, where one snapshot can't tell.
     bool gives_way = true;

@@ -50,7 +50,8 @@ constexpr Statement set_tenant_there{"audit.set_tenant",
     "                            WHERE tenant_id = $1 AND entry_id = wanted.id LIMIT 1) AS entry) ON true"
 constexpr Statement look_for_one{"audit.look_under_lock", ROWLOCK_LOOK_UNDER_LOCK("(SELECT $2::uuid) AS wanted(id)"),
                                  true};
-/// Ids that are later than the tenant's last need no look: of many that were just generated, that is nearly all.
+/// Ids that are later than the tenant's last need no look: of many that were just generated, that is nearly all, unless
+/// the tenant has an id of another kind than version 7.
 constexpr Statement look_for_many{
     "audit.look_under_lock",
     ROWLOCK_LOOK_UNDER_LOCK("(SELECT id FROM unnest($2::uuid[]) AS id"

@@ -60,10 +60,10 @@ constexpr std::string_view read_chunk_there =
 
 using Clock = std::chrono::steady_clock;
 
-/// How long to rest after a chunk, so that reading takes two fifths of the time. Never so long that the server would
+/// How long to rest after a chunk, so that reading takes a third of the time. Never so long that the server would
 /// take the session for a forgotten one.
 Clock::duration rest_after(Clock::duration chunk, const TransactionPolicy& policy) {
-    return std::min<Clock::duration>(chunk * 3 / 2, policy.idle_max / 2);
+    return std::min<Clock::duration>(chunk * 2, policy.idle_max / 2);
 }
 
 }  // namespace

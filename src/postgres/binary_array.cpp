@@ -34,9 +34,9 @@ void BinaryArray::add(std::span<const std::byte> value) {
     append(elements_, value);
 }
 
-void BinaryArray::add(const std::optional<std::string>& value) {
+void BinaryArray::add(std::optional<std::string_view> value) {
     if (value) {
-        if (value->find('\0') != std::string::npos) {
+        if (value->find('\0') != std::string_view::npos) {
             throw InvalidInput("an element of an array has a NUL in it, which PostgreSQL can't hold as text");
         }
         return add(bytes_of(*value));

@@ -16,7 +16,8 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-/// A step that only runs is over sooner than this; only then is it worth asking whether it waits.
+/// A step that only runs is over sooner than this (wait_for_any spins for 100 µs of it); only then is it worth asking
+/// whether it waits.
 constexpr microseconds first_patience{250};
 constexpr microseconds patience_max{5'000};
 /// How often one event may free further waiters.

@@ -51,6 +51,8 @@ TEST_F(AppendFunctions, RefuseABatchWithABreakInItAsAWhole) {
         {batch_with("'{2,3}'", "'{2,NULL}'"), "RL001"},
         {batch_with("ARRAY[mac('01')", "ARRAY[mac('09')"), "RL001"},
         {batch_with("mac('02')], ARRAY", "mac('09')], ARRAY"), "RL001"},
+        {batch_with("mac('02')], ARRAY[mac('02')", "NULL], ARRAY[NULL"), "RL001"},
+        {batch_with("'{2,3}'", "'{9223372036854775806,9223372036854775807}'"), "RL001"},
         {batch_with("'{k1,k1}'", "'{k1,k2}'"), "RL003"},
         {batch_with("'{k1,k1}'", "'{k2,k2}'"), "RL003"},
         {batch_with("'{x,y}', '{o,p}'", "'{rowlock.key_rotation,y}', '{k2,p}'"), "RL003"},

@@ -37,9 +37,9 @@ struct Setting {
     auto operator<=>(const Setting&) const = default;
 };
 
-/// One of each round.
 struct Figures {
-    std::vector<double> per_second{}, median_ms{}, p99_ms{};
+    std::vector<double> per_second{};  ///< One of each round.
+    std::vector<double> latencies{};   ///< Of all rounds, in milliseconds.
 };
 
 struct RatioBar {
@@ -94,7 +94,7 @@ class AppendBench {
     }
 
   private:
-    /// In turn, those next to each other that are compared.
+    /// In turn, the ways next to each other.
     void measure_all(const std::set<Setting>& in_table) {
         std::set<Setting> settings = in_table;
         for (const RatioBar& bar : ratio_bars) settings.insert({bar.of, bar.to});
@@ -126,16 +126,15 @@ class AppendBench {
         const auto end = start + std::chrono::duration<double>(options_.seconds / append_rounds);
         run_crowd(count, [&](std::size_t i) {
             AppendClient one_client = client(i);
-            while (Clock::now() < end) latencies[i].push_back(one(way, one_client, setting.tenants));
+            do latencies[i].push_back(one(way, one_client, setting.tenants));
+            while (Clock::now() < end);
             finish_appends(one_client);
         });
         const double seconds = seconds_since(start);
-        std::vector<double> all;
-        for (const auto& some : latencies) all.insert(all.end(), some.begin(), some.end());
         Figures& figures = figures_[setting];
-        figures.per_second.push_back(static_cast<double>(all.size()) / seconds);
-        figures.median_ms.push_back(quantile(all, 0.5));
-        figures.p99_ms.push_back(quantile(all, 0.99));
+        const std::size_t before = figures.latencies.size();
+        for (const auto& some : latencies) figures.latencies.insert(figures.latencies.end(), some.begin(), some.end());
+        figures.per_second.push_back(static_cast<double>(figures.latencies.size() - before) / seconds);
     }
 
     /// Connections opened and statements planned: what a client of a running service has behind it.
@@ -157,14 +156,14 @@ class AppendBench {
         return median_ratio(figures_.at(of).per_second, figures_.at(to).per_second);
     }
 
-    void tell_figures(const std::set<Setting>& in_table) const {
+    void tell_figures(const std::set<Setting>& in_table) {
         Table table({"way", "tenants", "clients", "appends/s", "median ms", "p99 ms", "× plain", "× article"});
         for (const Setting& setting : in_table) {
             const auto& [tenants, clients, way] = setting;
-            const Figures& figures = figures_.at(setting);
+            Figures& figures = figures_.at(setting);
             const double per_second = median(figures.per_second);
-            const double median_ms = median(figures.median_ms);
-            const double p99_ms = median(figures.p99_ms);
+            const double median_ms = quantile(figures.latencies, 0.5);
+            const double p99_ms = quantile(figures.latencies, 0.99);
             const double of_plain = ratio(setting, {tenants, clients, way_plain});
             const double of_article = ratio(setting, {tenants, clients, way_article});
             if (context_.globals.json) {
@@ -182,16 +181,16 @@ class AppendBench {
         }
         if (context_.globals.json) return;
         for (const std::string& line : table.lines(context_.style)) print_line(line);
-        print_line(fmt::format("Medians of {} rounds in turn, of ratios too.", append_rounds));
+        print_line(fmt::format("Rates and ratios: medians of {} rounds in turn.", append_rounds));
         print_line("");
     }
 
-    void tell_bars() const {
+    void tell_bars() {
         for (const RatioBar& bar : ratio_bars) {
             tell_bar(context_, {std::string(bar.what), ratio(bar.of, bar.to), bar.at_least, false});
         }
         tell_bar(context_, {"Appender, 1 tenant, 64 threads: ms at the 99th percentile",
-                            median(figures_.at(slowest_bar).p99_ms), 50, true});
+                            quantile(figures_.at(slowest_bar).latencies, 0.99), 50, true});
     }
 
     const Context& context_;
